@@ -1,0 +1,231 @@
+"""The command: parsing and printing only.
+
+Results go to standard output, everything else to standard error; with `--json`, one object on standard output and
+nothing else there. Errors are one sentence: exit 2 for bad input, 1 for a failure; `--debug` shows the traceback.
+"""
+
+import json
+import sys
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from vgae.errors import InputError, VgaeError
+from vgae.estimator import ESTIMATORS
+from vgae.evaluation.evaluate import evaluate as evaluate_scorer
+from vgae.experiments.paper import paper_result
+from vgae.graph.datasets import DATASETS, cache_path, load_dataset
+from vgae.graph.files import read_graph
+from vgae.graph.graph import Graph
+from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, split_links
+from vgae.train.config import Config
+from vgae.train.run import Run, new_run_folder, read_run, write_run
+from vgae.version import VERSION
+
+DEFAULTS = Config()
+UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
+
+app = typer.Typer(
+    name="vgae",
+    help="Graph auto-encoders: node embeddings and link prediction.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+out = Console()
+notes = Console(stderr=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+@app.command()
+def train(
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="cora, citeseer, pubmed, or a graph in an npz file.")],
+    model: Annotated[str, typer.Option(help="gae or vgae.")] = DEFAULTS.model,
+    no_features: Annotated[
+        bool, typer.Option("--no-features", help="Leave the features out (the paper's GAE*, VGAE*).")
+    ] = False,
+    hidden_dim: Annotated[int, typer.Option(help="Width of the hidden layer.")] = DEFAULTS.hidden_dim,
+    latent_dim: Annotated[int, typer.Option(help="Dimensions of the embedding.")] = DEFAULTS.latent_dim,
+    iterations: Annotated[int, typer.Option(help="Full-batch training steps.")] = DEFAULTS.iterations,
+    learning_rate: Annotated[float, typer.Option(help="Adam's learning rate.")] = DEFAULTS.learning_rate,
+    objective: Annotated[str, typer.Option(help="exact, sampled or auto.")] = DEFAULTS.objective,
+    weighting: Annotated[str, typer.Option(help="paper or elbo.")] = DEFAULTS.weighting,
+    num_negatives: Annotated[int | None, typer.Option(help="Zeros per step of the sampled objective.")] = None,
+    eval_every: Annotated[int, typer.Option(help="Iterations between validation scores.")] = DEFAULTS.eval_every,
+    early_stopping: Annotated[
+        int | None, typer.Option(help="Stop after so many iterations without a better score.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Initialisation and noise.")] = DEFAULTS.seed,
+    split_seed: Annotated[int, typer.Option(help="Which links are held out.")] = 0,
+    val: Annotated[float, typer.Option(help="Share of links for validation.")] = VAL_FRACTION,
+    test: Annotated[float, typer.Option(help="Share of links for testing.")] = TEST_FRACTION,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = DEFAULTS.device,
+    out_folder: Annotated[Path | None, typer.Option("--out", help="Run folder.  [default: runs/GRAPH-MODEL]")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in that folder.")] = False,
+    as_json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - read in main
+) -> None:
+    """Train a model on a graph, score it on held-out links, and keep it as a run."""
+    config = Config(
+        model=model,
+        features=not no_features,
+        hidden_dim=hidden_dim,
+        latent_dim=latent_dim,
+        iterations=iterations,
+        learning_rate=learning_rate,
+        objective=objective,
+        weighting=weighting,
+        num_negatives=num_negatives,
+        eval_every=eval_every,
+        early_stopping=early_stopping,
+        seed=seed,
+        device=device,
+    )
+    name, data = _open_graph(graph)
+    split = split_links(data, val=val, test=test, seed=split_seed)
+    folder = out_folder or Path("runs") / f"{name}-{model}{'' if config.features else '-no-features'}"
+    with new_run_folder(folder, overwrite=overwrite) as staging:
+        if not as_json:
+            notes.print(f"{name}: {data} · {data.cleaning}", highlight=False)
+        parameters = asdict(config)
+        estimator = ESTIMATORS[parameters.pop("model")](**parameters, progress=not as_json)
+        estimator.fit(split.train, validation=split.val if len(split.val) else None)
+        run = estimator.to_run(split, dataset=name)
+        write_run(staging, run)
+    if as_json:
+        _print_json(_summary(folder, run))
+    else:
+        facts = run.facts
+        notes.print(f"objective: {facts.objective} ({facts.objective_reason})", highlight=False)
+        notes.print(f"trained {model.upper()} in {facts.seconds:.1f} s, kept in {folder}", highlight=False)
+        _print_scores(run, run.metrics, ("auc", "ap"))
+
+
+@app.command()
+def evaluate(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    as_json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - read in main
+) -> None:
+    """Score a run on its held-out links: AUC, AP, MRR and Hits@K."""
+    run = read_run(run_folder)
+    estimator = ESTIMATORS[run.config.model].from_run(run)
+    held_out = {"validation": run.split.val, "test": run.split.test}
+    metrics = {name: evaluate_scorer(estimator, pairs) for name, pairs in held_out.items() if len(pairs)}
+    if not metrics:
+        raise InputError(f"{run_folder}: this run has no held-out pairs to score.")
+    if as_json:
+        _print_json(_summary(run_folder, run) | metrics)
+    else:
+        _print_scores(run, metrics, tuple(next(iter(metrics.values()))))
+
+
+@app.command()
+def datasets(
+    as_json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - read in main
+) -> None:
+    """List the datasets that train knows by name."""
+    if as_json:
+        _print_json({name: asdict(info) | {"cached": cache_path(name).exists()} for name, info in DATASETS.items()})
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("dataset", "nodes", "edges", "features", "classes"):
+        table.add_column(title, justify="left" if title == "dataset" else "right")
+    table.add_column("cached")
+    table.add_column("what it is")
+    for name, info in DATASETS.items():
+        counts = (info.num_nodes, info.num_edges, info.num_features, info.num_classes)
+        cached = "yes" if cache_path(name).exists() else "no"
+        table.add_row(name, *(f"{count:,}" for count in counts), cached, info.description)
+    out.print(table)
+
+
+def _open_graph(source: str) -> tuple[str, Graph]:
+    """A dataset by name or a graph from a file, with the name it goes by."""
+    if source.lower() in DATASETS:
+        return source.lower(), load_dataset(source)
+    path = Path(source)
+    if path.suffix == ".npz":
+        return path.stem, read_graph(path)
+    raise InputError(
+        f"{source!r} is neither a known dataset ({', '.join(DATASETS)}) nor a graph in an npz file; "
+        "see vgae datasets for the first, vgae.graph.files for the second."
+    )
+
+
+def _summary(folder: Path, run: Run) -> dict[str, Any]:
+    return {
+        "run": str(folder),
+        "model": run.config.model,
+        "dataset": run.facts.dataset,
+        "features": run.facts.num_features > 0,
+        "objective": run.facts.objective,
+        "objective_reason": run.facts.objective_reason,
+        "iterations": run.facts.best_iteration,
+        "seconds": run.facts.seconds,
+        "split": run.split.content_hash,
+        **run.metrics,
+    }
+
+
+def _print_scores(run: Run, metrics: dict[str, dict[str, float]], columns: tuple[str, ...]) -> None:
+    """Scores in percent, with the paper's beside them where it has any."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for column in columns:
+        title = column.replace("hits", "Hits") if column.startswith("hits") else column.upper()
+        table.add_column(title, justify="right")
+    for name, values in metrics.items():
+        table.add_row(name, *(f"{100 * values[column]:.1f}" for column in columns))
+    paper = paper_result(run.facts.dataset, run.config.model, features=run.facts.num_features > 0)
+    if paper:
+        table.add_row("paper, test", *(f"{value:.1f}" for value in paper))
+    out.print(table)
+    if paper:
+        out.print("The paper's is a mean of ten runs on a split that was never published.", style="dim")
+
+
+def _print_json(content: dict[str, Any]) -> None:
+    print(json.dumps(content, indent=2))
+
+
+def main() -> None:
+    """Run the command and end the process with its exit code."""
+    arguments = sys.argv[1:] or ["--help"]
+    debug = "--debug" in arguments
+    try:
+        app(arguments, prog_name="vgae", standalone_mode=False)
+    except KeyboardInterrupt:
+        sys.exit(_fail("Interrupted; nothing was kept.", 130, debug))
+    except InputError as error:
+        sys.exit(_fail(str(error), 2, debug))
+    except VgaeError as error:
+        sys.exit(_fail(str(error), 1, debug))
+    except UsageError as error:
+        sys.exit(_fail(error.format_message(), 2, debug))  # type: ignore[attr-defined]
+    except Exception as error:  # noqa: BLE001 - the boundary to a person: a sentence instead of a traceback
+        sys.exit(_fail(f"Unexpected {type(error).__name__}: {error}; --debug shows where.", 1, debug))
+
+
+def _fail(message: str, code: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    print(f"vgae: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    if version:
+        out.print(VERSION, highlight=False)
+        raise typer.Exit

@@ -1,0 +1,219 @@
+"""GAE and VGAE as scikit-learn estimators: fit, transform, predict_proba, score, save."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from vgae.errors import InputError
+from vgae.evaluation.evaluate import evaluate, score_held_out
+from vgae.evaluation.metrics import auc_and_ap
+from vgae.graph.graph import Graph
+from vgae.graph.pairs import check_pairs
+from vgae.graph.split import HeldOut, LinkSplit
+from vgae.model.inputs import EncoderInputs
+from vgae.train.config import Config, choose_device
+from vgae.train.progress import progress_bar
+from vgae.train.run import Facts, Run, new_run_folder, read_run, write_run
+from vgae.train.trainer import train
+
+FloatArray = npt.NDArray[np.float32]
+DEFAULTS = Config()
+
+
+class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """What GAE and VGAE have in common, which is everything but the name of the model."""
+
+    _model: str
+
+    def __init__(
+        self,
+        *,
+        features: bool = DEFAULTS.features,
+        hidden_dim: int = DEFAULTS.hidden_dim,
+        latent_dim: int = DEFAULTS.latent_dim,
+        iterations: int = DEFAULTS.iterations,
+        learning_rate: float = DEFAULTS.learning_rate,
+        objective: str = DEFAULTS.objective,
+        weighting: str = DEFAULTS.weighting,
+        num_negatives: int | None = DEFAULTS.num_negatives,
+        eval_every: int = DEFAULTS.eval_every,
+        early_stopping: int | None = DEFAULTS.early_stopping,
+        seed: int = DEFAULTS.seed,
+        device: str = DEFAULTS.device,
+        progress: bool = False,
+    ) -> None:
+        self.features = features
+        self.hidden_dim = hidden_dim
+        self.latent_dim = latent_dim
+        self.iterations = iterations
+        self.learning_rate = learning_rate
+        self.objective = objective
+        self.weighting = weighting
+        self.num_negatives = num_negatives
+        self.eval_every = eval_every
+        self.early_stopping = early_stopping
+        self.seed = seed
+        self.device = device
+        self.progress = progress
+
+    def fit(self, graph: Any, y: None = None, *, validation: HeldOut | None = None) -> Self:
+        """Train on a graph: a `Graph`, or whatever one of its constructors takes (edges, SciPy, NetworkX, PyG).
+
+        `validation` pairs are scored every few iterations; early stopping needs them. `y` is ignored, as scikit-learn's
+        protocol has it for unsupervised estimators.
+        """
+        del y
+        config = self._config()
+        graph = Graph.of(graph)
+        if validation is None and config.early_stopping is not None:
+            raise InputError("early_stopping: there is nothing to stop by; give validation pairs to fit.")
+        if validation is not None:
+            check_pairs(validation.pairs, graph.num_nodes, "validation")
+        if not config.features:
+            graph = graph.without_features()
+        with progress_bar(config.iterations, shown=self.progress) as on_log:
+            trained = train(graph, config, validation, on_log)
+        self.graph_ = graph
+        self.n_features_in_ = graph.num_features
+        self.validation_ = validation
+        self.model_ = trained.model.cpu()
+        self.latent_ = {head: getattr(trained.posterior, head).cpu() for head in trained.posterior.heads}
+        self.history_ = trained.history
+        self.objective_ = trained.objective
+        self.objective_reason_ = trained.objective_reason
+        self.seconds_ = trained.seconds
+        self.best_iteration_ = trained.best_iteration
+        return self
+
+    def fit_transform(self, graph: Any, y: None = None, *, validation: HeldOut | None = None) -> FloatArray:
+        """Train on a graph and return its embeddings."""
+        return self.fit(graph, y, validation=validation).transform()
+
+    def transform(self, graph: Any = None) -> FloatArray:
+        """Embeddings (N×latent_dim): the posterior mean over the training graph, or over another graph.
+
+        Another graph needs the same feature columns: a model without features knows nothing of other nodes.
+        """
+        check_is_fitted(self)
+        if graph is None:
+            mean: FloatArray = self.latent_["mean"].numpy()
+            return mean.copy()
+        graph = Graph.of(graph)
+        if self.n_features_in_ == 0:
+            raise InputError("This model was trained without features, so it knows nothing of another graph's nodes.")
+        if graph.num_features != self.n_features_in_:
+            raise InputError(
+                f"features: the model was trained on {self.n_features_in_} columns, "
+                f"but this graph has {graph.num_features}."
+            )
+        device = choose_device(self.device)
+        with torch.no_grad():
+            posterior = self.model_.to(device).encode(EncoderInputs.from_graph(graph, device))
+        self.model_.cpu()
+        return posterior.mean.cpu().numpy()
+
+    def logits(self, pairs: npt.ArrayLike) -> FloatArray:
+        """Logits of links between pairs of node indices (M×2), at the posterior mean."""
+        check_is_fitted(self)
+        checked = torch.from_numpy(check_pairs(pairs, self.graph_.num_nodes))
+        with torch.no_grad():
+            logits = self.model_.decoder.logits(self.latent_["mean"], checked)
+        return logits.numpy()
+
+    def predict_proba(self, pairs: npt.ArrayLike) -> FloatArray:
+        """Probability of a link between each pair of node indices (M×2): σ of the logit."""
+        return torch.from_numpy(self.logits(pairs)).sigmoid().numpy()
+
+    def score(self, held_out: HeldOut, y: None = None) -> dict[str, float]:
+        """AUC and AP on held-out pairs, as fractions of 1; `vgae.evaluate` knows more metrics."""
+        del y
+        return auc_and_ap(*score_held_out(self, held_out))
+
+    def save(self, folder: str | Path, *, split: LinkSplit | None = None, overwrite: bool = False) -> None:
+        """Keep the trained model as a run folder, with the split it belongs to if that is given."""
+        check_is_fitted(self)
+        with new_run_folder(Path(folder), overwrite=overwrite) as staging:
+            write_run(staging, self.to_run(split))
+
+    def to_run(self, split: LinkSplit | None = None, *, dataset: str | None = None) -> Run:
+        """Everything a run folder keeps, scores on the split's held-out pairs included."""
+        if split is None:
+            split = LinkSplit(self.graph_, self.validation_ or HeldOut.none(), HeldOut.none(), seed=0)
+        held_out = {"validation": split.val, "test": split.test}
+        return Run(
+            config=self._config(),
+            model=self.model_,
+            latent=self.latent_,
+            split=split,
+            history=self.history_,
+            metrics={name: evaluate(self, pairs) for name, pairs in held_out.items() if len(pairs)},
+            facts=Facts(
+                dataset=dataset,
+                num_features=self.n_features_in_,
+                graph_hash=self.graph_.content_hash,
+                objective=self.objective_,
+                objective_reason=self.objective_reason_,
+                best_iteration=self.best_iteration_,
+                seconds=self.seconds_,
+            ),
+        )
+
+    @classmethod
+    def from_run(cls, run: Run) -> Self:
+        """The fitted estimator that a run was written from; its graph comes back without features."""
+        parameters = asdict(run.config)
+        del parameters["model"]
+        estimator = cls(**parameters)
+        estimator.graph_ = run.split.train
+        estimator.validation_ = run.split.val
+        estimator.model_ = run.model
+        estimator.latent_ = run.latent
+        estimator.history_ = run.history
+        estimator.n_features_in_ = run.facts.num_features
+        estimator.objective_ = run.facts.objective
+        estimator.objective_reason_ = run.facts.objective_reason
+        estimator.best_iteration_ = run.facts.best_iteration
+        estimator.seconds_ = run.facts.seconds
+        return estimator
+
+    def _config(self) -> Config:
+        parameters = self.get_params()
+        del parameters["progress"]
+        return Config(model=self._model, **parameters)
+
+
+class GAE(_GraphAutoEncoder):
+    """Graph auto-encoder: a GCN encoder, a point for each node, an inner-product decoder.
+
+    >>> model = GAE(latent_dim=16, seed=0).fit(split.train, validation=split.val)  # doctest: +SKIP
+    >>> model.score(split.test)  # doctest: +SKIP
+    """
+
+    _model = "gae"
+
+
+class VGAE(_GraphAutoEncoder):
+    """Variational graph auto-encoder: a GCN encoder, a normal distribution for each node, an inner-product decoder.
+
+    >>> model = VGAE(latent_dim=16, seed=0).fit(split.train, validation=split.val)  # doctest: +SKIP
+    >>> model.score(split.test)  # doctest: +SKIP
+    """
+
+    _model = "vgae"
+
+
+ESTIMATORS: dict[str, type[GAE] | type[VGAE]] = {"gae": GAE, "vgae": VGAE}
+
+
+def load(folder: str | Path) -> GAE | VGAE:
+    """The fitted estimator kept in a run folder."""
+    run = read_run(Path(folder))
+    return ESTIMATORS[run.config.model].from_run(run)

@@ -1,0 +1,28 @@
+"""Scoring held-out pairs with anything that gives logits: a trained model, a baseline, your own."""
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from vgae.evaluation.metrics import Scores, link_metrics
+from vgae.graph.pairs import Pairs
+from vgae.graph.split import HeldOut
+
+
+class Scorer(Protocol):
+    """Anything that ranks pairs of nodes."""
+
+    def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
+        """A score for each pair, higher for likelier links; σ(score) is read as the probability."""
+
+
+def score_held_out(scorer: Scorer, held_out: HeldOut) -> tuple[Scores, Scores]:
+    """Logits of the links and of the non-links."""
+    logits = scorer.logits(held_out.pairs)
+    return logits[held_out.labels], logits[~held_out.labels]
+
+
+def evaluate(scorer: Scorer, held_out: HeldOut) -> dict[str, float]:
+    """AUC, AP, MRR and Hits@K of a scorer on held-out pairs."""
+    return link_metrics(*score_held_out(scorer, held_out))

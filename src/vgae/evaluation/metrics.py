@@ -1,0 +1,53 @@
+"""Link-prediction metrics on the logits of held-out links and non-links.
+
+AUC     probability that a random link scores above a random non-link (ties count ½)
+AP      average precision: Σ (recall_k - recall_{k-1})·precision_k down the ranking
+MRR     mean over links of 1/rank, the rank taken among all non-links of the set (ties at their middle)
+Hits@K  share of links that score above the K-th best non-link of the set
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from vgae.errors import InputError
+
+Scores = npt.NDArray[np.floating]
+
+
+def auc_and_ap(links: Scores, non_links: Scores) -> dict[str, float]:
+    """The paper's two metrics, as fractions of 1."""
+    if len(links) == 0 or len(non_links) == 0:
+        raise InputError("There are no held-out pairs to score: hold out links with val and test above 0.")
+    labels = np.arange(len(links) + len(non_links)) < len(links)
+    scores = np.concatenate([links, non_links])
+    return {
+        "auc": float(roc_auc_score(labels, scores)),
+        "ap": float(average_precision_score(labels, scores)),
+    }
+
+
+def mean_reciprocal_rank(links: Scores, non_links: Scores) -> float:
+    """Mean of 1/rank over the links, each ranked among all non-links."""
+    ordered = np.sort(non_links)
+    not_above = np.searchsorted(ordered, links, side="right")
+    below = np.searchsorted(ordered, links, side="left")
+    ranks = 1 + len(ordered) - (not_above + below) / 2
+    return float(np.mean(1 / ranks))
+
+
+def hits_at(k: int, links: Scores, non_links: Scores) -> float:
+    """Share of links that score strictly above the k-th best non-link; 1 if there are fewer than k non-links."""
+    if len(non_links) < k:
+        return 1.0
+    threshold = np.partition(non_links, -k)[-k]
+    return float(np.mean(links > threshold))
+
+
+def link_metrics(links: Scores, non_links: Scores, *, hits: Sequence[int] = (10, 50, 100)) -> dict[str, float]:
+    """All metrics by name, as fractions of 1."""
+    metrics = auc_and_ap(links, non_links)
+    metrics["mrr"] = mean_reciprocal_rank(links, non_links)
+    return metrics | {f"hits@{k}": hits_at(k, links, non_links) for k in hits}

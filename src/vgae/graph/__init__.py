@@ -1,0 +1,1 @@
+"""What goes in: graphs, where they come from, and how their links are split."""

@@ -1,0 +1,165 @@
+"""Files in and out: written under a temporary name and renamed, so that a reader never sees half of one.
+
+A graph in an npz file has the arrays `edges` (rows of two node indices) and, as far as there are any, `num_nodes`,
+`features` (dense) or `feature_data`, `feature_indices`, `feature_indptr` and `num_features` (CSR), `labels`,
+`node_ids`.
+"""
+
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import scipy.sparse as sp
+
+from vgae.errors import InputError
+from vgae.graph.convert import to_array
+from vgae.graph.graph import Cleaning, Graph
+from vgae.graph.pairs import AnyArray
+
+JSON_MARK = "json:"
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """A binary file that appears under its name only once it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_npz(path: Path, **arrays: Any) -> None:
+    """Arrays as a compressed npz without pickles."""
+    with atomic_write(path) as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def read_npz(path: Path) -> dict[str, AnyArray]:
+    """All arrays of an npz; pickles are refused."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return dict(archive)
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file.") from None
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(
+            f"{path}: the file is damaged or not an npz file ({error}); delete it and make it anew."
+        ) from None
+
+
+def write_graph(path: Path, graph: Graph) -> None:
+    """A graph as an npz file."""
+    arrays: dict[str, Any] = {
+        "num_nodes": graph.num_nodes,
+        "edges": graph.edges,
+        "cleaning": astuple(graph.cleaning),
+    }
+    if sp.issparse(graph.features):
+        matrix: Any = graph.features
+        arrays |= {
+            "feature_data": matrix.data,
+            "feature_indices": matrix.indices,
+            "feature_indptr": matrix.indptr,
+        }
+        arrays["num_features"] = graph.num_features
+    elif graph.features is not None:
+        arrays["features"] = graph.features
+    if graph.labels is not None:
+        arrays["labels"] = pack_ids(graph.labels)
+    if graph.node_ids is not None:
+        arrays["node_ids"] = pack_ids(graph.node_ids)
+    write_npz(path, **arrays)
+
+
+def read_graph(path: Path) -> Graph:
+    """A graph from an npz file, whoever wrote it."""
+    parts = read_npz(path)
+    if "edges" not in parts:
+        raise InputError(f"{path}: there is no array called edges in it; it holds {', '.join(parts) or 'nothing'}.")
+    try:
+        graph = Graph.from_edges(
+            parts["edges"],
+            num_nodes=int(parts["num_nodes"]) if "num_nodes" in parts else None,
+            features=_features(parts),
+            labels=unpack_ids(parts["labels"]) if "labels" in parts else None,
+        )
+        if "node_ids" in parts:
+            graph = replace(graph, node_ids=unpack_ids(parts["node_ids"]))
+        if "cleaning" in parts:
+            graph = replace(graph, cleaning=Cleaning(*parts["cleaning"].tolist()))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path}: not a graph ({error}).") from None
+    return graph
+
+
+def pack_ids(ids: AnyArray) -> AnyArray:
+    """Ids or labels as an array that needs no pickle: mixed types and tuples become JSON, each in a row of text."""
+    marked = ids.dtype.kind == "U" and any(node.startswith(JSON_MARK) for node in ids.tolist())
+    if ids.dtype != object and not marked:
+        return ids
+    try:
+        text = [json.dumps(node.item() if isinstance(node, np.generic) else node) for node in ids.tolist()]
+    except TypeError as error:
+        raise InputError(f"node_ids: only text, numbers and tuples of these can be stored ({error}).") from None
+    return np.array([JSON_MARK + row for row in text])
+
+
+def unpack_ids(packed: AnyArray) -> AnyArray:
+    """The inverse of `pack_ids`."""
+    if packed.dtype.kind != "U" or not all(row.startswith(JSON_MARK) for row in packed.tolist()):
+        return packed
+    return to_array([_hashable(json.loads(row.removeprefix(JSON_MARK))) for row in packed.tolist()])
+
+
+def write_json(path: Path, content: Any) -> None:
+    """A value as indented JSON."""
+    with atomic_write(path) as file:
+        file.write(json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object."""
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file.") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not readable as JSON ({error}).") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: expected a JSON object.")
+    return content
+
+
+def _features(parts: dict[str, AnyArray]) -> Any:
+    if "feature_data" not in parts:
+        return parts.get("features")
+    columns = (parts["feature_data"], parts["feature_indices"], parts["feature_indptr"])
+    return sp.csr_array(columns, shape=(len(columns[2]) - 1, int(parts["num_features"])))
+
+
+def _hashable(value: Any) -> Any:
+    """JSON knows only lists, ids only tuples."""
+    return tuple(_hashable(item) for item in value) if isinstance(value, list) else value
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,283 @@
+"""The graph that goes in: N nodes, E undirected edges, D feature columns, checked once and then frozen.
+
+Edges are stored as canonical pairs (i < j), sorted, without duplicates and self-loops: the models add I themselves.
+What had to be merged or dropped to get there is counted in `Graph.cleaning`. Whatever ids the nodes came with are
+kept in `Graph.node_ids`; inside the library a node is its index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from vgae.errors import InputError
+from vgae.graph import convert
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, distinct
+
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """What was given and what had to be merged or dropped to make a simple undirected graph of it."""
+
+    rows_given: int = 0
+    self_loops_dropped: int = 0
+    duplicates_merged: int = 0
+    reversed_merged: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rows_given:,} rows read: {self.duplicates_merged:,} duplicates and {self.reversed_merged:,} "
+            f"reversed links merged, {self.self_loops_dropped:,} self-loops dropped"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """An undirected graph without self-loops, with optional node features, labels and ids.
+
+    `features` is an N×D matrix of float32, a NumPy array or a SciPy CSR array; `labels` and `node_ids` have one entry
+    per node and any type; the label -1 means none. Make one with `from_edges`, `from_scipy`, `from_networkx` or
+    `from_pyg`.
+    """
+
+    num_nodes: int
+    edges: Pairs
+    features: FloatArray | sp.csr_array | None = None
+    labels: AnyArray | None = None
+    node_ids: AnyArray | None = None
+    cleaning: Cleaning = field(default_factory=Cleaning)
+
+    def __post_init__(self) -> None:
+        if self.num_nodes < 1:
+            raise InputError("The graph is empty: it has no nodes.")
+        if len(self.edges) == 0:
+            raise InputError(f"The graph has no links between different nodes ({self.cleaning}).")
+        i, j = self.edges[:, 0], self.edges[:, 1]
+        ordered = np.all((i[1:] > i[:-1]) | ((i[1:] == i[:-1]) & (j[1:] > j[:-1])))
+        if i[0] < 0 or j.max() >= self.num_nodes or np.any(i >= j) or not ordered:
+            raise InputError("Graph takes canonical, sorted edges without duplicates; use Graph.from_edges.")
+        object.__setattr__(self, "features", _check_features(self.features, self.num_nodes))
+        for name, values in (("labels", self.labels), ("node_ids", self.node_ids)):
+            if values is not None and values.shape != (self.num_nodes,):
+                raise InputError(
+                    f"{name}: expected one entry for each of the {self.num_nodes} nodes, got {values.shape}."
+                )
+        if self.node_ids is not None and len(set(self.node_ids.tolist())) < self.num_nodes:
+            raise InputError("node_ids: an id occurs more than once; every node needs an id of its own.")
+        for array in self._arrays():
+            array.flags.writeable = False
+
+    # ------------------------------------------------------------------------------------------------ construction
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: Iterable[Any] | npt.ArrayLike,
+        *,
+        num_nodes: int | None = None,
+        node_ids: Iterable[Hashable] | None = None,
+        features: Any = None,
+        labels: Iterable[Any] | None = None,
+    ) -> Graph:
+        """A graph from rows of two endpoints, in any order and direction.
+
+        With `node_ids`, endpoints are ids out of that list. Without it, integer endpoints are node indices (there are
+        `num_nodes` of them, or as many as the features have rows, or one more than the largest), and endpoints of any
+        other type become ids in the order of their first appearance.
+        """
+        if num_nodes is None and features is not None:
+            num_nodes = int(features.shape[0])
+        pairs, ids = convert.index_endpoints(edges, node_ids)
+        if ids is not None:
+            num_nodes = len(ids)
+        elif num_nodes is None:
+            num_nodes = int(pairs.max()) + 1 if len(pairs) else 0
+        pairs = check_pairs(pairs, num_nodes, "edges")
+        simple, cleaning = _simplify(pairs, num_nodes)
+        return cls(
+            num_nodes=num_nodes,
+            edges=simple,
+            features=features,
+            labels=None if labels is None else convert.to_array(labels),
+            node_ids=ids,
+            cleaning=cleaning,
+        )
+
+    @classmethod
+    def from_scipy(cls, adjacency: Any, **attributes: Any) -> Graph:
+        """A graph from a square sparse matrix: every stored non-zero entry is a link.
+
+        `attributes` are those of `from_edges`: node_ids, features, labels.
+        """
+        return cls._from_parts(convert.from_scipy(adjacency), attributes)
+
+    @classmethod
+    def from_networkx(cls, graph: Any, *, features: Any = None, label: str | None = None) -> Graph:
+        """A graph from NetworkX, with its nodes as ids.
+
+        `features` is a matrix in the order of `graph.nodes`, or the name of a node attribute that holds numbers or
+        vectors; `label` names the node attribute that holds the class.
+        """
+        return cls._from_parts(convert.from_networkx(graph, features, label), {})
+
+    @classmethod
+    def from_pyg(cls, data: Any) -> Graph:
+        """A graph from a PyTorch Geometric `Data`: its edge_index, and x and y where it has them."""
+        return cls._from_parts(convert.from_pyg(data), {})
+
+    @classmethod
+    def of(cls, data: Any) -> Graph:
+        """Whatever one of the constructors takes, recognised by its kind; a `Graph` is returned as it is."""
+        if isinstance(data, Graph):
+            return data
+        if sp.issparse(data):
+            return cls.from_scipy(data)
+        if convert.is_networkx(data):
+            return cls.from_networkx(data)
+        if convert.is_pyg(data):
+            return cls.from_pyg(data)
+        return cls.from_edges(data)
+
+    @classmethod
+    def _from_parts(cls, parts: convert.Parts, attributes: dict[str, Any]) -> Graph:
+        node_ids = attributes.pop("node_ids", parts.node_ids)
+        given = {"features": parts.features, "labels": parts.labels, **attributes}
+        graph = cls.from_edges(parts.edges, num_nodes=parts.num_nodes, **given)
+        return graph if node_ids is None else replace(graph, node_ids=convert.to_array(node_ids))
+
+    def with_edges(self, edges: Pairs) -> Graph:
+        """The same nodes with other (canonical, sorted) edges."""
+        return replace(self, edges=edges, cleaning=Cleaning(rows_given=len(edges)))
+
+    def without_features(self) -> Graph:
+        """The same graph with its features left out."""
+        return replace(self, features=None)
+
+    # ---------------------------------------------------------------------------------------------------- contents
+
+    @property
+    def num_edges(self) -> int:
+        """E, the number of undirected edges."""
+        return len(self.edges)
+
+    @property
+    def num_features(self) -> int:
+        """D, the number of feature columns; 0 without features."""
+        return 0 if self.features is None else int(self.features.shape[1])
+
+    @cached_property
+    def adjacency(self) -> sp.csr_array:
+        """A as a symmetric CSR array of float32 ones, indices sorted."""
+        i, j = self.edges[:, 0], self.edges[:, 1]
+        ones = np.ones(2 * self.num_edges, dtype=np.float32)
+        coordinates = (np.concatenate([i, j]), np.concatenate([j, i]))
+        matrix = sp.coo_array((ones, coordinates), shape=(self.num_nodes, self.num_nodes)).tocsr()
+        matrix.sort_indices()
+        return matrix
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of nodes, edges and features: equal for equal graphs on every machine."""
+        digest = hashlib.sha256(f"{self.num_nodes},{self.num_edges},{self.num_features}".encode())
+        digest.update(self.edges.astype("<i8").tobytes())
+        if self.features is not None:
+            sparse = sp.csr_array(self.features)
+            for array, kind in ((sparse.indptr, "<i8"), (sparse.indices, "<i8"), (sparse.data, "<f4")):
+                digest.update(array.astype(kind).tobytes())
+        return digest.hexdigest()
+
+    @cached_property
+    def _index_by_id(self) -> dict[Hashable, int]:
+        ids = range(self.num_nodes) if self.node_ids is None else self.node_ids.tolist()
+        return {node: index for index, node in enumerate(ids)}
+
+    def index_of(self, ids: Iterable[Hashable]) -> IntArray:
+        """Indices of the nodes with these ids."""
+        try:
+            return np.array([self._index_by_id[node] for node in ids], dtype=np.int64)
+        except KeyError as error:
+            raise InputError(f"There is no node with the id {error.args[0]!r} in this graph.") from None
+
+    def ids_of(self, indices: npt.ArrayLike) -> AnyArray:
+        """Original ids of these node indices, in an array of the same shape."""
+        array = np.asarray(indices)
+        return array if self.node_ids is None else self.node_ids[array]
+
+    def __repr__(self) -> str:
+        parts = [f"{self.num_nodes:,} nodes", f"{self.num_edges:,} edges"]
+        if self.features is not None:
+            parts.append(f"{self.num_features:,} {'sparse' if sp.issparse(self.features) else 'dense'} features")
+        if self.labels is not None:
+            parts.append(f"{len(set(self.labels.tolist()) - {-1})} classes")
+        return f"Graph({', '.join(parts)})"
+
+    def _arrays(self) -> list[AnyArray]:
+        features: Any = self.features
+        parts = [features.data, features.indices, features.indptr] if sp.issparse(features) else [features]
+        return [array for array in (self.edges, self.labels, self.node_ids, *parts) if array is not None]
+
+
+def _simplify(pairs: Pairs, num_nodes: int) -> tuple[Pairs, Cleaning]:
+    """Canonical, sorted, distinct pairs out of any rows, and the count of what was merged and dropped."""
+    proper = pairs[pairs[:, 0] != pairs[:, 1]]
+    directed = distinct(proper[:, 0] * num_nodes + proper[:, 1])
+    tail, head = np.divmod(directed, num_nodes)
+    links = distinct(np.minimum(tail, head) * num_nodes + np.maximum(tail, head))
+    cleaning = Cleaning(
+        rows_given=len(pairs),
+        self_loops_dropped=len(pairs) - len(proper),
+        duplicates_merged=len(proper) - len(directed),
+        reversed_merged=len(directed) - len(links),
+    )
+    return np.stack(np.divmod(links, num_nodes), axis=1), cleaning
+
+
+def _check_features(features: Any, num_nodes: int) -> FloatArray | sp.csr_array | None:
+    """Features as a float32 array or CSR array with a finite row for each node."""
+    if features is None:
+        return None
+    matrix: Any
+    if sp.issparse(features):
+        frozen = features.format == "csr" and not features.data.flags.writeable
+        matrix = sp.csr_array(features, dtype=np.float32, copy=not frozen)
+        if not matrix.has_canonical_format:
+            matrix.sum_duplicates()
+        values = matrix.data
+    else:
+        try:
+            frozen = isinstance(features, np.ndarray) and not features.flags.writeable
+            matrix = values = np.array(features, dtype=np.float32, copy=None if frozen else True)
+        except (TypeError, ValueError):
+            raise InputError("features: every entry must be a number.") from None
+        if matrix.ndim == 1:
+            matrix = values = matrix[:, None]
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise InputError(f"features: expected a matrix with a row per node, got the shape {matrix.shape}.")
+    if matrix.shape[0] != num_nodes:
+        raise InputError(
+            f"features: there are {matrix.shape[0]} rows for {num_nodes} nodes; give exactly one row per node."
+        )
+    finite = np.isfinite(values)
+    if not finite.all():
+        place = int(np.argmin(finite.ravel()))
+        if sp.issparse(matrix):
+            row, column = (
+                int(np.searchsorted(matrix.indptr, place, side="right")) - 1,
+                int(matrix.indices[place]),
+            )
+        else:
+            row, column = divmod(place, matrix.shape[1])
+        raise InputError(
+            f"features: row {row}, column {column} is {values.ravel()[place]}; "
+            "fill in missing and infinite values before training."
+        )
+    return matrix

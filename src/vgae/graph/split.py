@@ -1,0 +1,180 @@
+"""Splitting a graph's links into training, validation and test.
+
+Of E links, ⌊test·E⌋ are held out for testing and ⌊val·E⌋ for validation; the training graph keeps the rest and all
+nodes. Each held-out set carries as many non-links, drawn uniformly from the pairs that are links nowhere in the
+graph; no pair is in two sets. Everything follows from the seed, and the hash names the result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vgae.errors import InputError
+from vgae.graph.files import pack_ids, read_npz, unpack_ids, write_npz
+from vgae.graph.graph import Graph
+from vgae.graph.negatives import sample_non_links
+from vgae.graph.pairs import IntArray, Pairs, canonical, check_pairs, contains, distinct, to_ranks
+
+FORMAT = 1
+VAL_FRACTION, TEST_FRACTION = 0.05, 0.10  # the paper's
+
+
+class LeakError(InputError):
+    """A split in which the training graph or one held-out set gives away another."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Pairs kept for evaluation: links of the graph, and as many non-links."""
+
+    links: Pairs
+    non_links: Pairs
+
+    @classmethod
+    def none(cls) -> HeldOut:
+        """No pairs at all."""
+        return cls(np.empty((0, 2), dtype=np.int64), np.empty((0, 2), dtype=np.int64))
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """All pairs, links first."""
+        return np.concatenate([self.links, self.non_links])
+
+    @cached_property
+    def labels(self) -> npt.NDArray[np.bool_]:
+        """For each of `pairs`, whether it is a link."""
+        return np.arange(len(self.links) + len(self.non_links)) < len(self.links)
+
+    def __len__(self) -> int:
+        return len(self.links) + len(self.non_links)
+
+    def __repr__(self) -> str:
+        return f"HeldOut({len(self.links):,} links, {len(self.non_links):,} non-links)"
+
+
+@dataclass(frozen=True, eq=False)
+class LinkSplit:
+    """A training graph, and the pairs held out for validation and test."""
+
+    train: Graph
+    val: HeldOut
+    test: HeldOut
+    seed: int
+
+    def _parts(self) -> dict[str, Pairs]:
+        return {
+            "train": self.train.edges,
+            "val_links": self.val.links,
+            "val_non_links": self.val.non_links,
+            "test_links": self.test.links,
+            "test_non_links": self.test.non_links,
+        }
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of all pairs: equal for equal splits on every machine."""
+        digest = hashlib.sha256(str(self.train.num_nodes).encode())
+        for name, pairs in self._parts().items():
+            digest.update(f"{name},{len(pairs)}".encode())
+            digest.update(pairs.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def audit(self) -> None:
+        """Raise `LeakError` on the first leak found; return quietly if the split is clean.
+
+        Checked: self-pairs; a pair twice in one set, in either direction; a held-out link in the training graph; a pair
+        in two sets; a negative that is a link anywhere in the graph.
+        """
+        num_nodes = self.train.num_nodes
+        ranks: dict[str, IntArray] = {}
+        for name, given in self._parts().items():
+            pairs = canonical(check_pairs(given, num_nodes, name))
+            loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
+            if len(loops):
+                raise LeakError(f"{name}: row {loops[0]} pairs the node {pairs[loops[0], 0]} with itself.")
+            ranks[name] = distinct(to_ranks(pairs, num_nodes))
+            if len(ranks[name]) < len(pairs):
+                raise LeakError(f"{name}: {len(pairs) - len(ranks[name])} rows repeat a pair of the same set.")
+        names = list(ranks)
+        for position, first in enumerate(names):
+            for second in names[position + 1 :]:
+                shared = int(contains(ranks[first], ranks[second]).sum())
+                if shared:
+                    raise LeakError(f"{shared} of the pairs in {second} are also in {first}.")
+
+    def save(self, path: str | Path) -> None:
+        """Write the split, its seed and hash and the nodes' ids into one npz file, in one step."""
+        ids = {} if self.train.node_ids is None else {"node_ids": pack_ids(self.train.node_ids)}
+        content: dict[str, Any] = dict(self._parts(), **ids, num_nodes=self.train.num_nodes, seed=self.seed)
+        write_npz(Path(path), format=FORMAT, content_hash=self.content_hash, **content)
+
+    @classmethod
+    def load(cls, path: str | Path, graph: Graph | None = None) -> LinkSplit:
+        """Read a split; its hash must match.
+
+        Given the graph that was split, the training graph gets that graph's features and labels, and the two must fit.
+        """
+        path = Path(path)
+        parts = read_npz(path)
+        try:
+            known = int(parts["format"]) == FORMAT
+            num_nodes, seed, content_hash = (
+                int(parts["num_nodes"]),
+                int(parts["seed"]),
+                str(parts["content_hash"]),
+            )
+            val = HeldOut(parts["val_links"], parts["val_non_links"])
+            test = HeldOut(parts["test_links"], parts["test_non_links"])
+            links = parts["train"]
+            ids = unpack_ids(parts["node_ids"]) if "node_ids" in parts else None
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{path}: not a split saved by vgae.") from None
+        if not known:
+            raise InputError(f"{path}: saved by a version of vgae whose splits this version does not read.")
+        train = Graph(num_nodes, links, node_ids=ids) if graph is None else graph.with_edges(links)
+        split = cls(train, val, test, seed)
+        if split.content_hash != content_hash:
+            raise InputError(f"{path}: the contents do not match their hash; the file is damaged or was edited.")
+        if graph is not None and not split.is_of(graph):
+            raise InputError(f"{path}: this split was made from another graph.")
+        return split
+
+    def is_of(self, graph: Graph) -> bool:
+        """Whether the links of the three parts together are exactly those of a graph."""
+        links = canonical(np.concatenate([self.train.edges, self.val.links, self.test.links]))
+        if self.train.num_nodes != graph.num_nodes or len(links) != graph.num_edges:
+            return False
+        return np.array_equal(distinct(to_ranks(links, graph.num_nodes)), to_ranks(graph.edges, graph.num_nodes))
+
+
+def split_links(graph: Graph, *, val: float = VAL_FRACTION, test: float = TEST_FRACTION, seed: int = 0) -> LinkSplit:
+    """Hold out fractions of the links, with as many non-links, for validation and test."""
+    for name, fraction in (("val", val), ("test", test)):
+        if not 0 <= fraction < 1:
+            raise InputError(f"{name}: a fraction from 0 to below 1 is needed, got {fraction}.")
+    if val + test >= 1:
+        raise InputError(f"val + test: {val} + {test} leaves no links to train on; their sum must be below 1.")
+    num_val, num_test = int(val * graph.num_edges), int(test * graph.num_edges)
+    for name, fraction, num in (("val", val, num_val), ("test", test, num_test)):
+        if fraction > 0 and num == 0:
+            raise InputError(
+                f"{name}: {fraction} of the graph's {graph.num_edges} links is less than one link; "
+                f"raise {name}, or set it to 0 to do without."
+            )
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(graph.num_edges)
+    chosen_test, chosen_val, kept = np.split(order, [num_test, num_test + num_val])
+    negatives = sample_non_links(graph, num_test + num_val, generator)
+    return LinkSplit(
+        train=graph.with_edges(graph.edges[np.sort(kept)]),
+        val=HeldOut(graph.edges[chosen_val], negatives[num_test:]),
+        test=HeldOut(graph.edges[chosen_test], negatives[:num_test]),
+        seed=seed,
+    )

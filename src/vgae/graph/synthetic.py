@@ -1,0 +1,121 @@
+"""Graphs made up on the spot, for tests, demos and scaling runs."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from vgae.errors import InputError
+from vgae.graph.graph import Graph
+from vgae.graph.pairs import IntArray, Pairs, distinct, from_ranks, num_pairs
+
+
+def stochastic_block_model(
+    num_nodes: int,
+    num_blocks: int,
+    *,
+    degree_within: float = 8.0,
+    degree_between: float = 2.0,
+    feature_dim: int = 0,
+    seed: int = 0,
+) -> Graph:
+    """Nodes in equal blocks, labelled by block, that link more often within a block than between blocks.
+
+    A node has `degree_within` expected links into its own block and `degree_between` into all others together; within
+    and between, every pair is equally likely. With `feature_dim`, each node gets a sparse bag of eight words, four of
+    them on average from its block's own share of the vocabulary.
+    """
+    if not 1 <= num_blocks <= num_nodes:
+        raise InputError(f"num_blocks: {num_blocks} blocks cannot be made of {num_nodes} nodes.")
+    generator = np.random.default_rng(seed)
+    block = np.arange(num_nodes) * num_blocks // num_nodes
+    sizes = np.bincount(block, minlength=num_blocks)
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    ranks = []
+    for size in sizes.tolist():
+        pairs_within = num_pairs(size)
+        wanted = generator.binomial(pairs_within, min(1.0, degree_within / max(size - 1, 1)))
+        ranks.append(generator.choice(pairs_within, size=wanted, replace=False))
+    within = [from_ranks(part, size) + offset for part, size, offset in zip(ranks, sizes.tolist(), start, strict=False)]
+    pairs_between = num_pairs(num_nodes) - sum(num_pairs(size) for size in sizes.tolist())
+    others = num_nodes - num_nodes / num_blocks
+    wanted = generator.binomial(pairs_between, min(1.0, degree_between / others)) if others else 0
+    between = _pairs_between_blocks(num_nodes, block, wanted, generator)
+    return Graph.from_edges(
+        np.concatenate([*within, between]),
+        num_nodes=num_nodes,
+        labels=block,
+        features=_block_words(block, num_blocks, feature_dim, generator) if feature_dim else None,
+    )
+
+
+def rmat(
+    num_nodes: int,
+    num_edges: int,
+    *,
+    probabilities: tuple[float, float, float, float] = (0.57, 0.19, 0.19, 0.05),
+    seed: int = 0,
+) -> Graph:
+    """A graph with a heavy-tailed degree distribution: R-MAT, with exactly so many distinct edges.
+
+    Each endpoint pair is found by descending into a quadrant of the adjacency matrix, chosen with the given
+    probabilities, until a single cell is left. Nodes are renumbered at random, so that an index says nothing.
+    """
+    if not 1 <= num_edges <= num_pairs(num_nodes) // 2:
+        raise InputError(
+            f"num_edges: {num_edges:,} distinct edges among {num_nodes:,} nodes are out of reach for R-MAT; "
+            f"ask for at most {num_pairs(num_nodes) // 2:,}."
+        )
+    generator = np.random.default_rng(seed)
+    links = np.empty(0, dtype=np.int64)
+    while len(links) < num_edges:  # duplicates, self-loops and cells beyond num_nodes are made up for
+        missing = num_edges - len(links)
+        tail, head = _descend(num_nodes, missing + missing // 4 + 64, probabilities, generator)
+        keep = (tail < num_nodes) & (head < num_nodes) & (tail != head)
+        tail, head = tail[keep], head[keep]
+        codes = np.minimum(tail, head) * num_nodes + np.maximum(tail, head)
+        links = distinct(np.concatenate([links, codes]))
+    links = links[np.sort(generator.choice(len(links), size=num_edges, replace=False))]
+    name = generator.permutation(num_nodes)
+    return Graph.from_edges(name[np.stack(np.divmod(links, num_nodes), axis=1)], num_nodes=num_nodes)
+
+
+def _descend(
+    num_nodes: int, num: int, probabilities: tuple[float, float, float, float], generator: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Row and column of so many cells of the smallest power-of-two matrix that holds the nodes."""
+    bounds = np.cumsum(probabilities, dtype=np.float32)
+    cells = np.zeros((2, num), dtype=np.int64)
+    for start in range(0, num, 100_000):  # chunks that stay in the cache through all levels
+        tail, head = cells[:, start : start + 100_000]
+        for _ in range(max(1, (num_nodes - 1).bit_length())):
+            draw = generator.random(len(tail), dtype=np.float32)
+            down = draw >= bounds[1]
+            right = ((draw >= bounds[0]) & ~down) | (draw >= bounds[2])
+            tail += tail + down
+            head += head + right
+    return cells[0], cells[1]
+
+
+def _pairs_between_blocks(num_nodes: int, block: IntArray, wanted: int, generator: np.random.Generator) -> Pairs:
+    """So many distinct pairs of nodes of different blocks, uniformly."""
+    links = np.empty(0, dtype=np.int64)
+    while len(links) < wanted:
+        ends = generator.integers(num_nodes, size=(2 * (wanted - len(links)) + 64, 2))
+        ends = np.sort(ends[block[ends[:, 0]] != block[ends[:, 1]]], axis=1)
+        links = distinct(np.concatenate([links, ends[:, 0] * num_nodes + ends[:, 1]]))
+    links = generator.choice(links, size=wanted, replace=False)
+    return np.stack(np.divmod(links, num_nodes), axis=1)
+
+
+def _block_words(block: IntArray, num_blocks: int, feature_dim: int, generator: np.random.Generator) -> sp.csr_array:
+    """Eight words per node, each with probability ½ from the block's share of the vocabulary, else from all of it."""
+    if feature_dim < num_blocks:
+        raise InputError(f"feature_dim: {feature_dim} words cannot be shared out among {num_blocks} blocks.")
+    share = feature_dim // num_blocks
+    words = generator.integers(feature_dim, size=(len(block), 8))
+    own = generator.integers(share, size=words.shape) + (block * share)[:, None]
+    words = np.where(generator.random(words.shape) < 0.5, own, words)
+    nodes = np.repeat(np.arange(len(block)), words.shape[1])
+    ones = np.ones(words.size, dtype=np.float32)
+    matrix = sp.coo_array((ones, (nodes, words.ravel())), shape=(len(block), feature_dim)).tocsr()
+    matrix.data[:] = 1.0
+    return matrix

@@ -1,0 +1,1 @@
+"""The paper's generative model and its inference network, one file per word."""

@@ -1,0 +1,34 @@
+"""The exact objective: all N² pairs, every iteration, without an N×N matrix.
+
+    R = Σ_ij softplus(s_ij) + Σ_{L_ij = 1} [w·softplus(-s_ij) - softplus(s_ij)]
+
+The first sum is the all-pairs op, the second is as sparse as the graph. Because softplus(s) = softplus(-s) + s, a one
+contributes (w - 1)·softplus(-s) - s to the second.
+"""
+
+import torch
+from torch.nn.functional import softplus
+
+from vgae.graph.graph import Graph
+from vgae.model.autoencoder import AutoEncoder
+from vgae.model.posteriors import Delta, Normal
+from vgae.objective.terms import LossTerms, Ones, Weighting
+from vgae.ops import all_pairs_softplus
+
+
+class ExactObjective:
+    """The loss over all pairs, for every decoder that has factors."""
+
+    def __init__(self, graph: Graph, model: AutoEncoder, weighting: Weighting, device: torch.device | str) -> None:
+        self.weighting = weighting
+        self.ones = Ones.of(graph, symmetric=model.decoder.symmetric, device=device)
+
+    def __call__(
+        self, model: AutoEncoder, posterior: Delta | Normal, generator: torch.Generator, *, value: bool = True
+    ) -> LossTerms:
+        """The terms at one draw from the posterior; without `value`, NaN in place of the reconstruction's value."""
+        factors = model.decoder.factors(posterior.sample(generator))
+        everywhere = all_pairs_softplus(factors.q, factors.k, factors.row_bias, factors.column_bias, value=value)
+        logits = factors.logits(self.ones.pairs)
+        at_ones = (self.weighting.positive_weight - 1) * softplus(-logits) - logits
+        return self.weighting.terms(everywhere + self.ones.sum(at_ones), model.kl(posterior))

@@ -1,0 +1,66 @@
+"""The objective with its zeros sub-sampled: a fixed cost per step, and the exact objective in expectation.
+
+    R ≈ Σ_{L_ij = 1} w·softplus(-s_ij) + (N₀/M) Σ_{m ≤ M} softplus(s_{i_m j_m})
+
+where N₀ is the number of zeros of L = A + I and the M pairs are drawn from them uniformly, afresh in every step. They
+are drawn exactly, as in vgae.graph.negatives: number the N² cells row by row; if the ones are the cells o_0 < o_1 <
+…, then o_k - k zeros come before one k, and a binary search in these turns the u-th zero into its cell.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from vgae.errors import InputError
+from vgae.graph.graph import Graph
+from vgae.model.autoencoder import AutoEncoder
+from vgae.model.posteriors import Delta, Normal
+from vgae.objective.terms import LossTerms, Ones, Weighting
+
+
+class SampledObjective:
+    """The loss over all ones and a sample of the zeros, for every decoder."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        model: AutoEncoder,
+        weighting: Weighting,
+        device: torch.device | str,
+        *,
+        num_negatives: int | None = None,
+    ) -> None:
+        self.weighting = weighting
+        self.num_nodes = graph.num_nodes
+        self.ones = Ones.of(graph, symmetric=model.decoder.symmetric, device=device)
+        self.num_negatives = 2 * graph.num_edges if num_negatives is None else num_negatives
+        tails, heads = Ones.of(graph, symmetric=False, device=device).pairs.unbind(dim=1)
+        cells = (tails * graph.num_nodes + heads).sort().values
+        self.num_zeros = graph.num_nodes**2 - len(cells)
+        if self.num_zeros == 0:
+            raise InputError(
+                "The graph links every pair of nodes: there are no zeros to sample; use the exact objective."
+            )
+        self.zeros_before = cells - torch.arange(len(cells), device=device)
+
+    def sample_zeros(self, generator: torch.Generator) -> Tensor:
+        """Pairs drawn uniformly, with replacement, from the zeros of A + I."""
+        device = self.zeros_before.device
+        chosen = torch.randint(self.num_zeros, (self.num_negatives,), generator=generator, device=device)
+        cells = chosen + torch.searchsorted(self.zeros_before, chosen, right=True)
+        tails = cells.div(self.num_nodes, rounding_mode="floor")
+        return torch.stack([tails, cells - tails * self.num_nodes]).T
+
+    def __call__(
+        self, model: AutoEncoder, posterior: Delta | Normal, generator: torch.Generator, *, value: bool = True
+    ) -> LossTerms:
+        """The terms at one draw from the posterior and one sample of the zeros; the value costs nothing extra here."""
+        del value
+        z = posterior.sample(generator)
+        at_ones = softplus(-model.decoder.logits(z, self.ones.pairs))
+        at_zeros = softplus(model.decoder.logits(z, self.sample_zeros(generator)))
+        reconstruction = (
+            self.weighting.positive_weight * self.ones.sum(at_ones)
+            + self.num_zeros / self.num_negatives * at_zeros.sum()
+        )
+        return self.weighting.terms(reconstruction, model.kl(posterior))

@@ -1,0 +1,174 @@
+"""A run: the folder that keeps one trained model.
+
+    config.json         the configuration, where the graph came from, versions, and the hashes of the other files
+    model.safetensors   the weights, and the posterior's parameters over the training graph
+    split.npz           the training graph's links, the held-out pairs, the nodes' ids
+    history.jsonl       the logged iterations
+    metrics.json        the scores on the held-out pairs
+
+A run is written under a temporary name and renamed when it is complete. Nothing that is loaded can execute code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from vgae.errors import InputError
+from vgae.graph.files import atomic_write, read_json, write_json
+from vgae.graph.split import LinkSplit
+from vgae.model.autoencoder import AutoEncoder
+from vgae.train.config import Config
+from vgae.train.trainer import LogEntry
+from vgae.version import VERSION
+
+FORMAT = 1
+FILES = ("model.safetensors", "split.npz", "history.jsonl", "metrics.json")
+LATENT = "latent."
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was found out about a run beside its configuration."""
+
+    dataset: str | None
+    num_features: int
+    graph_hash: str
+    objective: str
+    objective_reason: str
+    best_iteration: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """All that a run folder holds."""
+
+    config: Config
+    model: AutoEncoder
+    latent: dict[str, Tensor]
+    split: LinkSplit
+    history: list[LogEntry]
+    metrics: dict[str, dict[str, float]]
+    facts: Facts
+
+
+@contextmanager
+def new_run_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A staging folder that becomes `folder` when the block succeeds, and vanishes when it fails.
+
+    Whether that will be possible is checked before the block runs, so that no training is lost to a bad path.
+    """
+    if folder.exists() and not _may_replace(folder, overwrite):
+        if overwrite:
+            raise InputError(f"{folder}: this is not a run of vgae, so it is not overwritten; choose another folder.")
+        raise InputError(
+            f"{folder}: this folder is already used; choose another, or pass overwrite to replace the run."
+        )
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    except OSError as error:
+        raise InputError(f"{folder}: the folder cannot be written ({error.strerror}); choose another.") from None
+    try:
+        yield staging
+        staging.chmod(0o755)
+        if folder.exists():
+            shutil.rmtree(folder)
+        staging.rename(folder)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def write_run(folder: Path, run: Run) -> None:
+    """Write all files of a run into an existing folder; config.json last, with the hashes of the others."""
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in run.model.state_dict().items()}
+    latent = {LATENT + name: tensor.detach().cpu().contiguous() for name, tensor in run.latent.items()}
+    save_file(weights | latent, folder / "model.safetensors")
+    run.split.save(folder / "split.npz")
+    with atomic_write(folder / "history.jsonl") as file:
+        file.writelines(json.dumps(asdict(entry)).encode() + b"\n" for entry in run.history)
+    write_json(folder / "metrics.json", run.metrics)
+    config = {
+        "format": FORMAT,
+        "vgae": VERSION,
+        "config": asdict(run.config),
+        "facts": asdict(run.facts),
+        "split_hash": run.split.content_hash,
+        "files": {name: _sha256(folder / name) for name in FILES},
+    }
+    write_json(folder / "config.json", config)
+
+
+def read_run(folder: Path) -> Run:
+    """Read a run; any file that is missing, damaged or of another version gets one sentence."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no such run folder.")
+    content = read_json(folder / "config.json")
+    if content.get("format") != FORMAT:
+        raise InputError(f"{folder / 'config.json'}: not a run that this version of vgae reads (format {FORMAT}).")
+    try:
+        _check_files(folder, content["files"])
+        config = Config.from_json(content["config"])
+        facts = Facts(**content["facts"])
+        split = LinkSplit.load(folder / "split.npz")
+        tensors = load_file(folder / "model.safetensors")
+        latent = {name.removeprefix(LATENT): tensor for name, tensor in tensors.items() if name.startswith(LATENT)}
+        model = _restore_model(config, facts.num_features or split.train.num_nodes, tensors)
+        lines = (folder / "history.jsonl").read_text().splitlines()
+        history = [LogEntry(**json.loads(line)) for line in lines]
+        metrics = read_json(folder / "metrics.json")
+        _check_latent(model, latent, split)
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, RuntimeError, OSError, SafetensorError) as error:
+        detail = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{folder}: the run is damaged ({detail}); train it again.") from None
+    return Run(config, model, latent, split, history, metrics, facts)
+
+
+def _may_replace(folder: Path, overwrite: bool) -> bool:
+    """An empty folder always; a run of vgae if overwriting was asked for; nothing else ever."""
+    if not folder.is_dir():
+        return False
+    if not any(folder.iterdir()):
+        return True
+    return overwrite and (folder / "config.json").is_file() and (folder / "model.safetensors").is_file()
+
+
+def _check_files(folder: Path, hashes: dict[str, str]) -> None:
+    for name in FILES:
+        path = folder / name
+        if not path.is_file():
+            raise InputError(f"{path}: the file is missing from the run; train it again.")
+        if _sha256(path) != hashes.get(name):
+            raise InputError(f"{path}: the file does not match the hash in config.json; it is damaged or was replaced.")
+
+
+def _restore_model(config: Config, input_dim: int, tensors: dict[str, Tensor]) -> AutoEncoder:
+    model = AutoEncoder.from_paper(config.model, input_dim, config.hidden_dim, config.latent_dim, torch.Generator())
+    model.load_state_dict({name: tensor for name, tensor in tensors.items() if not name.startswith(LATENT)})
+    return model
+
+
+def _check_latent(model: AutoEncoder, latent: dict[str, Tensor], split: LinkSplit) -> None:
+    expected = (split.train.num_nodes, model.encoder.latent_dim)
+    for head in model.posterior.heads:
+        if head not in latent or tuple(latent[head].shape) != expected:
+            raise InputError(f"model.safetensors: {LATENT}{head} should be {expected[0]}×{expected[1]}.")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,187 @@
+"""One readable loop: full-batch Adam on the objective, the validation score every few iterations.
+
+Everything random comes from two generators made from the seed: one for the initial weights, one for noise and sampled
+zeros. Steps that log nothing ask the objective for gradients only.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from vgae.errors import TrainingError
+from vgae.evaluation.metrics import auc_and_ap
+from vgae.graph.graph import Graph
+from vgae.graph.split import HeldOut
+from vgae.model.autoencoder import AutoEncoder
+from vgae.model.inputs import EncoderInputs
+from vgae.model.posteriors import Delta, Normal
+from vgae.objective.auto import choose_objective
+from vgae.objective.exact import ExactObjective
+from vgae.objective.sampled import SampledObjective
+from vgae.objective.terms import LossTerms, Weighting
+from vgae.train.config import Config, choose_device
+
+Objective = ExactObjective | SampledObjective
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """What one logged iteration looked like: the loss before its step, the validation score after it."""
+
+    iteration: int
+    loss: float
+    reconstruction: float
+    kl: float
+    val_auc: float | None
+    val_ap: float | None
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What training leaves: the model, its posterior over the training graph, and how it went."""
+
+    model: AutoEncoder
+    posterior: Delta | Normal
+    history: list[LogEntry]
+    objective: str
+    objective_reason: str
+    seconds: float
+    best_iteration: int
+
+
+def train(
+    graph: Graph,
+    config: Config,
+    validation: HeldOut | None = None,
+    on_log: Callable[[LogEntry], None] | None = None,
+) -> Trained:
+    """Train the configured model on a training graph; `on_log` hears of every logged iteration."""
+    started = time.perf_counter()
+    device = choose_device(config.device)
+    inputs = EncoderInputs.from_graph(graph, device)
+    init, chance = _generators(config.seed, device)
+    model = AutoEncoder.from_paper(config.model, inputs.input_dim, config.hidden_dim, config.latent_dim, init).to(
+        device
+    )
+    objective, name, reason = _make_objective(graph, model, config, device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
+    validate = _Validation(validation, device) if validation is not None and len(validation) else None
+    best = _Best(model, config.early_stopping if validate else None)
+    history: list[LogEntry] = []
+
+    for iteration in range(1, config.iterations + 1):
+        logged = iteration % config.eval_every == 0 or iteration in (1, config.iterations)
+        optimizer.zero_grad()
+        terms = objective(model, model.encode(inputs), chance, value=logged)
+        terms.total.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        if not logged:
+            continue
+        _require_finite(terms, iteration, config)
+        score = validate(model, inputs) if validate else {}
+        entry = _log_entry(iteration, terms, score, time.perf_counter() - started)
+        history.append(entry)
+        if on_log:
+            on_log(entry)
+        if best.update(model, iteration, score):
+            break
+
+    best.restore(model)
+    with torch.no_grad():
+        posterior = model.encode(inputs)
+    seconds = time.perf_counter() - started
+    return Trained(model, posterior, history, name, reason, seconds, best.iteration)
+
+
+def _generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.Generator]:
+    """Initial weights are drawn on the CPU, so that they do not depend on the device."""
+    init = torch.Generator().manual_seed(seed)
+    chance = torch.Generator(device).manual_seed(seed + 2**32)
+    return init, chance
+
+
+def _make_objective(
+    graph: Graph, model: AutoEncoder, config: Config, device: torch.device
+) -> tuple[Objective, str, str]:
+    weighting = Weighting.named(config.weighting, graph)
+    name, reason = config.objective, "as asked for"
+    if name == "auto":
+        estimate = choose_objective(
+            graph,
+            device,
+            hidden_dim=config.hidden_dim,
+            latent_dim=config.latent_dim,
+            iterations=config.iterations,
+            symmetric=model.decoder.symmetric,
+        )
+        name, reason = estimate.objective, estimate.reason
+    if name == "exact":
+        return ExactObjective(graph, model, weighting, device), name, reason
+    sampled = SampledObjective(graph, model, weighting, device, num_negatives=config.num_negatives)
+    return sampled, name, reason
+
+
+class _Validation:
+    """AUC and AP of the posterior mean on the validation pairs, and on nothing else."""
+
+    def __init__(self, held_out: HeldOut, device: torch.device) -> None:
+        self.pairs = torch.tensor(held_out.pairs, device=device)
+        self.num_links = len(held_out.links)
+
+    @torch.no_grad()
+    def __call__(self, model: AutoEncoder, inputs: EncoderInputs) -> dict[str, float]:
+        logits = model.decoder.logits(model.encode(inputs).mean, self.pairs).cpu().numpy()
+        return auc_and_ap(logits[: self.num_links], logits[self.num_links :])
+
+
+class _Best:
+    """The best weights so far by AUC + AP on validation; without patience, simply the last ones."""
+
+    def __init__(self, model: AutoEncoder, patience: int | None) -> None:
+        self.patience = patience
+        self.iteration = 0
+        self.score = -1.0
+        self.weights = copy.deepcopy(model.state_dict()) if patience else None
+
+    def update(self, model: AutoEncoder, iteration: int, score: dict[str, float]) -> bool:
+        """Take note of a validation score; True when patience has run out."""
+        if self.patience is None:
+            self.iteration = iteration
+            return False
+        if score["auc"] + score["ap"] > self.score:
+            self.score = score["auc"] + score["ap"]
+            self.iteration = iteration
+            self.weights = copy.deepcopy(model.state_dict())
+        return iteration - self.iteration >= self.patience
+
+    def restore(self, model: AutoEncoder) -> None:
+        if self.weights is not None:
+            model.load_state_dict(self.weights)
+
+
+def _log_entry(iteration: int, terms: LossTerms, score: dict[str, float], seconds: float) -> LogEntry:
+    return LogEntry(
+        iteration=iteration,
+        loss=terms.total.item(),
+        reconstruction=terms.reconstruction.item(),
+        kl=terms.kl.item(),
+        val_auc=score.get("auc"),
+        val_ap=score.get("ap"),
+        seconds=seconds,
+    )
+
+
+def _require_finite(terms: LossTerms, iteration: int, config: Config) -> None:
+    if bool(torch.isfinite(terms.total)):
+        return
+    culprit = "KL" if not bool(torch.isfinite(terms.kl)) else "reconstruction"
+    raise TrainingError(
+        f"The {culprit} term of the loss became {terms.total.item()} by iteration {iteration}: training has diverged; "
+        f"lower the learning rate (now {config.learning_rate}) or scale the features down."
+    )
