@@ -1,16 +1,19 @@
 """Graph auto-encoders with the exact objective: node embeddings and link prediction."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from vgae.errors import InputError, TrainingError, VgaeError
-from vgae.estimator import GAE, VGAE, load
-from vgae.evaluation.evaluate import evaluate
 from vgae.graph.datasets import load_dataset
-from vgae.graph.files import read_graph
+from vgae.graph.files import read_graph, write_graph
 from vgae.graph.graph import Graph
 from vgae.graph.split import HeldOut, LeakError, LinkSplit, split_links
 from vgae.graph.synthetic import rmat, stochastic_block_model
-from vgae.version import VERSION
+from vgae.version import __version__
 
-__version__ = VERSION
+if TYPE_CHECKING:
+    from vgae.estimator import GAE, VGAE, load
+    from vgae.evaluation.evaluate import evaluate
 
 __all__ = [
     "GAE",
@@ -22,6 +25,7 @@ __all__ = [
     "LinkSplit",
     "TrainingError",
     "VgaeError",
+    "__version__",
     "evaluate",
     "load",
     "load_dataset",
@@ -29,4 +33,23 @@ __all__ = [
     "rmat",
     "split_links",
     "stochastic_block_model",
+    "write_graph",
 ]
+
+# These need scikit-learn, whose import takes about a second: they are loaded when they are first used.
+_LATER = {
+    "GAE": "vgae.estimator",
+    "VGAE": "vgae.estimator",
+    "load": "vgae.estimator",
+    "evaluate": "vgae.evaluation.evaluate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

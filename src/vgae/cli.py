@@ -25,7 +25,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, split_links
 from vgae.train.config import Config
 from vgae.train.run import Run, new_run_folder, read_run, write_run
-from vgae.version import VERSION
+from vgae.version import __version__
 
 DEFAULTS = Config()
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
@@ -93,7 +93,7 @@ def train(
     folder = out_folder or Path("runs") / f"{name}-{model}{'' if config.features else '-no-features'}"
     with new_run_folder(folder, overwrite=overwrite) as staging:
         if not as_json:
-            notes.print(f"{name}: {data} · {data.cleaning}", highlight=False)
+            notes.print(f"{name}: {data} · {data.cleaning}", highlight=False, soft_wrap=True)
         parameters = asdict(config)
         estimator = ESTIMATORS[parameters.pop("model")](**parameters, progress=not as_json)
         estimator.fit(split.train, validation=split.val if len(split.val) else None)
@@ -103,8 +103,10 @@ def train(
         _print_json(_summary(folder, run))
     else:
         facts = run.facts
-        notes.print(f"objective: {facts.objective} ({facts.objective_reason})", highlight=False)
-        notes.print(f"trained {model.upper()} in {facts.seconds:.1f} s, kept in {folder}", highlight=False)
+        notes.print(f"objective: {facts.objective} ({facts.objective_reason})", highlight=False, soft_wrap=True)
+        notes.print(
+            f"trained {model.upper()} in {facts.seconds:.1f} s, kept in {folder}", highlight=False, soft_wrap=True
+        )
         _print_scores(run, run.metrics, ("auc", "ap"))
 
 
@@ -218,7 +220,8 @@ def main() -> None:
 def _fail(message: str, code: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    print(f"vgae: {' '.join(message.split())}", file=sys.stderr)
+    sentence = " ".join(message.split()).rstrip(".") + "."
+    print(f"vgae: {sentence}", file=sys.stderr)
     return code
 
 
@@ -227,5 +230,5 @@ def _options(
     version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
 ) -> None:
     if version:
-        out.print(VERSION, highlight=False)
+        out.print(__version__, highlight=False)
         raise typer.Exit

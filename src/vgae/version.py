@@ -3,6 +3,6 @@
 from importlib.metadata import PackageNotFoundError, version
 
 try:
-    VERSION = version("vgae")
+    __version__ = version("vgae")
 except PackageNotFoundError:  # run from a source tree that is not installed
-    VERSION = "unknown"
+    __version__ = "unknown"

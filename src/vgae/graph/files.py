@@ -52,7 +52,7 @@ def write_npz(path: Path, **arrays: Any) -> None:
 def read_npz(path: Path) -> dict[str, AnyArray]:
     """All arrays of an npz; pickles are refused."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return dict(archive)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None

@@ -1,4 +1,4 @@
-"""An auto-encoder: an encoder, a kind of posterior, a prior and a decoder. GAE and VGAE differ in the posterior alone."""
+"""An auto-encoder: encoder, kind of posterior, prior and decoder. GAE and VGAE differ in the posterior alone."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from vgae.graph.split import LinkSplit
 from vgae.model.autoencoder import AutoEncoder
 from vgae.train.config import Config
 from vgae.train.trainer import LogEntry
-from vgae.version import VERSION
+from vgae.version import __version__
 
 FORMAT = 1
 FILES = ("model.safetensors", "split.npz", "history.jsonl", "metrics.json")
@@ -102,7 +102,7 @@ def write_run(folder: Path, run: Run) -> None:
     write_json(folder / "metrics.json", run.metrics)
     config = {
         "format": FORMAT,
-        "vgae": VERSION,
+        "vgae": __version__,
         "config": asdict(run.config),
         "facts": asdict(run.facts),
         "split_hash": run.split.content_hash,

@@ -168,9 +168,9 @@ class _Best:
 def _log_entry(iteration: int, terms: LossTerms, score: dict[str, float], seconds: float) -> LogEntry:
     return LogEntry(
         iteration=iteration,
-        loss=terms.total.item(),
-        reconstruction=terms.reconstruction.item(),
-        kl=terms.kl.item(),
+        loss=terms.total.detach().item(),
+        reconstruction=terms.reconstruction.detach().item(),
+        kl=terms.kl.detach().item(),
         val_auc=score.get("auc"),
         val_ap=score.get("ap"),
         seconds=seconds,

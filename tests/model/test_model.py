@@ -1,0 +1,208 @@
+"""Encoder, posteriors, priors and decoders: a contract for every registered member, and the paper's equations."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch.distributions import Normal as TorchNormal
+from torch.distributions import kl_divergence as torch_kl
+
+from vgae.graph.graph import Graph
+from vgae.graph.synthetic import stochastic_block_model
+from vgae.model.autoencoder import MODELS, AutoEncoder
+from vgae.model.decoders import DECODERS, Factors
+from vgae.model.encoders import ENCODERS, GCN
+from vgae.model.inputs import EncoderInputs, normalized_adjacency
+from vgae.model.kl import kl_divergence
+from vgae.model.posteriors import POSTERIORS, Delta, Normal
+from vgae.model.priors import PRIORS, StandardNormal
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return stochastic_block_model(60, 3, feature_dim=30, seed=1)
+
+
+def dense_propagation(graph: Graph) -> torch.Tensor:
+    """Ã as the paper writes it, in float64."""
+    with_loops = graph.adjacency.toarray().astype(np.float64) + np.eye(graph.num_nodes)
+    scale = np.diag(with_loops.sum(axis=1) ** -0.5)
+    return torch.tensor(scale @ with_loops @ scale)
+
+
+# ---------------------------------------------------------------------------------------------------------- propagation
+
+
+def test_normalized_adjacency_is_the_papers(graph: Graph) -> None:
+    found = normalized_adjacency(graph)
+    np.testing.assert_allclose(found.toarray(), dense_propagation(graph).numpy(), rtol=1e-6)
+    assert (found != found.T).nnz == 0
+
+
+def test_isolated_node_keeps_only_itself() -> None:
+    lonely = normalized_adjacency(Graph.from_edges([(0, 1)], num_nodes=3)).toarray()
+    np.testing.assert_allclose(lonely, np.array([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]]))
+
+
+# ------------------------------------------------------------------------------------------------------------- encoders
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("kind", ["sparse", "dense", "none"])
+def test_every_encoder_treats_sparse_dense_and_identity_features_alike(graph: Graph, encoder: str, kind: str) -> None:
+    matrix = sp.csr_array(graph.features).toarray() if kind != "none" else np.eye(graph.num_nodes, dtype=np.float32)
+    twin = Graph(graph.num_nodes, graph.edges, features=matrix)
+    seen = {"sparse": graph, "dense": twin, "none": graph.without_features()}[kind]
+    module = ENCODERS[encoder](matrix.shape[1], 8, 4, ("mean", "log_std"), generator())
+    found = module(EncoderInputs.from_graph(seen))
+    expected = module(EncoderInputs.from_graph(twin))
+    for head in ("mean", "log_std"):
+        torch.testing.assert_close(found[head], expected[head])
+
+
+def test_gcn_is_the_papers_equation(graph: Graph) -> None:
+    module = GCN(graph.num_features, 8, 4, ("mean", "log_std"), generator()).double()
+    found = module(EncoderInputs.from_graph(graph))
+    propagation = dense_propagation(graph)
+    features = torch.tensor(sp.csr_array(graph.features).toarray(), dtype=torch.float64)
+    hidden = torch.relu(propagation @ features @ module.input_weight)
+    for head, weight in module.head_weights.items():
+        torch.testing.assert_close(found[head], propagation @ hidden @ weight, rtol=1e-5, atol=1e-6)
+
+
+def test_weights_start_glorot_uniform() -> None:
+    module = GCN(1000, 200, 50, ("mean", "log_std"), generator())
+    for parameter in (module.input_weight, *module.head_weights.values()):
+        weight = parameter.detach()
+        bound = (6 / sum(weight.shape)) ** 0.5
+        assert float(weight.abs().max()) <= bound
+        assert float(weight.abs().max()) > 0.99 * bound
+        assert float(weight.var()) == pytest.approx(bound**2 / 3, rel=0.05)
+        assert float(weight.mean()) == pytest.approx(0, abs=4 * bound / (3 * weight.numel()) ** 0.5)
+
+
+def test_encoder_has_no_other_parameters() -> None:
+    models = {name: AutoEncoder.from_paper(name, 1433, 32, 16, generator()) for name in MODELS}
+    counts = {name: sum(weight.numel() for weight in model.parameters()) for name, model in models.items()}
+    assert counts == {"gae": 1433 * 32 + 32 * 16, "vgae": 1433 * 32 + 2 * 32 * 16}
+
+
+def test_gae_and_vgae_differ_only_by_the_posterior(graph: Graph) -> None:
+    inputs = EncoderInputs.from_graph(graph)
+    gae = AutoEncoder.from_paper("gae", graph.num_features, 8, 4, generator())
+    vgae = AutoEncoder.from_paper("vgae", graph.num_features, 8, 4, generator())
+    assert torch.equal(gae.encode(inputs).mean, vgae.encode(inputs).mean)
+
+
+# ----------------------------------------------------------------------------------------------------------- posteriors
+
+
+def make_posterior(name: str, num_nodes: int = 5, dim: int = 3) -> Delta | Normal:
+    kind = POSTERIORS[name]
+    draws = {head: torch.randn(num_nodes, dim, generator=generator(7), dtype=torch.float64) / 2 for head in kind.heads}
+    return kind(**draws)
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_every_posterior_has_its_mean_as_the_mean_of_its_samples(name: str) -> None:
+    posterior = make_posterior(name)
+    chance = generator(1)
+    draws = torch.stack([posterior.sample(chance) for _ in range(4000)])
+    error = draws.std(dim=0) / 4000**0.5
+    assert bool(((draws.mean(dim=0) - posterior.mean).abs() <= 4.5 * error + 1e-12).all())
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_every_posterior_repeats_itself_for_the_same_generator(name: str) -> None:
+    posterior = make_posterior(name)
+    assert torch.equal(posterior.sample(generator(3)), posterior.sample(generator(3)))
+
+
+def test_normal_samples_spread_by_exp_log_std() -> None:
+    posterior = Normal(torch.zeros(2, 3), torch.log(torch.tensor([[0.1, 1.0, 3.0], [0.5, 2.0, 0.01]])))
+    chance = generator()
+    draws = torch.stack([posterior.sample(chance) for _ in range(8000)])
+    torch.testing.assert_close(draws.std(dim=0), posterior.log_std.exp(), rtol=0.05, atol=0)
+
+
+def test_gradients_pass_through_a_normal_sample() -> None:
+    mean = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    log_std = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda m, s: Normal(m, s).sample(generator(5)), (mean, log_std))
+
+
+# ------------------------------------------------------------------------------------------------------- priors and KL
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_every_prior_density_integrates_to_one(name: str) -> None:
+    grid = torch.linspace(-10, 10, 20001, dtype=torch.float64)[:, None]
+    density = PRIORS[name]().log_prob(grid).exp()
+    assert float(torch.trapezoid(density, grid[:, 0])) == pytest.approx(1, abs=1e-6)
+
+
+def test_kl_of_normal_and_standard_normal_is_torchs() -> None:
+    posterior = make_posterior("normal")
+    assert isinstance(posterior, Normal)
+    expected = torch_kl(TorchNormal(posterior.mean, posterior.log_std.exp()), TorchNormal(0.0, 1.0)).sum(dim=1)
+    torch.testing.assert_close(kl_divergence(posterior, StandardNormal()), expected)
+
+
+def test_kl_vanishes_at_the_prior_and_for_a_point() -> None:
+    at_prior = Normal(torch.zeros(3, 2), torch.zeros(3, 2))
+    assert torch.equal(kl_divergence(at_prior, StandardNormal()), torch.zeros(3))
+    assert torch.equal(kl_divergence(Delta(torch.ones(3, 2)), StandardNormal()), torch.zeros(3))
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("posterior", POSTERIORS)
+def test_every_pair_of_posterior_and_prior_has_a_kl(posterior: str, prior: str) -> None:
+    found = kl_divergence(make_posterior(posterior), PRIORS[prior]())
+    assert found.shape == (5,)
+    assert bool((found >= 0).all())
+
+
+def test_missing_closed_form_is_named() -> None:
+    with pytest.raises(TypeError, match="Delta and int"):
+        kl_divergence(Delta(torch.zeros(1, 1)), 3)
+
+
+# ------------------------------------------------------------------------------------------------------------- decoders
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_every_factorised_decoder_scores_pairs_like_its_dense_matrix(name: str) -> None:
+    decoder = DECODERS[name]()
+    z = torch.randn(9, 4, generator=generator(2), dtype=torch.float64)
+    factors = decoder.factors(z)
+    other = factors.q if factors.k is None else factors.k
+    dense = factors.q @ other.T
+    if factors.row_bias is not None:
+        dense = dense + factors.row_bias[:, None]
+    if factors.column_bias is not None:
+        dense = dense + factors.column_bias[None, :]
+    pairs = torch.cartesian_prod(torch.arange(9), torch.arange(9))
+    torch.testing.assert_close(decoder.logits(z, pairs).reshape(9, 9), dense)
+    if decoder.symmetric:
+        torch.testing.assert_close(dense, dense.T)
+
+
+def test_inner_product_is_the_inner_product() -> None:
+    z = torch.tensor([[1.0, 2.0], [-3.0, 0.5]])
+    pairs = torch.tensor([[0, 1], [1, 1]])
+    torch.testing.assert_close(DECODERS["inner_product"]().logits(z, pairs), torch.tensor([-2.0, 9.25]))
+
+
+def test_factors_add_their_biases() -> None:
+    factors = Factors(
+        q=torch.tensor([[1.0], [2.0]]),
+        k=torch.tensor([[3.0], [5.0]]),
+        row_bias=torch.tensor([10.0, 20.0]),
+        column_bias=torch.tensor([100.0, 200.0]),
+    )
+    found = factors.logits(torch.tensor([[0, 1], [1, 0]]))
+    torch.testing.assert_close(found, torch.tensor([1 * 5 + 10 + 200.0, 2 * 3 + 20 + 100.0]))

@@ -1,0 +1,161 @@
+"""The objectives against the loss written out over the dense N×N matrix."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from vgae.errors import InputError
+from vgae.graph.graph import Graph
+from vgae.graph.synthetic import stochastic_block_model
+from vgae.model.autoencoder import MODELS, AutoEncoder
+from vgae.model.posteriors import Delta, Normal
+from vgae.objective.auto import choose_objective
+from vgae.objective.exact import ExactObjective
+from vgae.objective.sampled import SampledObjective
+from vgae.objective.terms import WEIGHTINGS, LossTerms, Ones, Weighting
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return stochastic_block_model(40, 4, seed=3)
+
+
+def model_and_posterior(model: str, num_nodes: int = 40) -> tuple[AutoEncoder, Delta | Normal]:
+    chance = torch.Generator().manual_seed(11)
+    kind = MODELS[model]
+    heads = {
+        head: torch.randn(num_nodes, 3, generator=chance, dtype=torch.float64).mul(0.7).requires_grad_()
+        for head in kind.heads
+    }
+    return AutoEncoder.from_paper(model, num_nodes, 4, 3, chance), kind(**heads)
+
+
+def chance(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def dense_terms(graph: Graph, weighting: str, posterior: Delta | Normal) -> LossTerms:
+    """The original's loss, from its own formulas: norm·mean of the weighted cross entropy, and KL / N²."""
+    num_nodes = graph.num_nodes
+    z = posterior.sample(chance())
+    labels = torch.tensor(graph.adjacency.toarray(), dtype=torch.float64) + torch.eye(num_nodes, dtype=torch.float64)
+    num_ones = float(graph.adjacency.sum())
+    positive_weight = torch.tensor(
+        (num_nodes**2 - num_ones) / num_ones if weighting == "paper" else 1.0, dtype=torch.float64
+    )
+    norm = num_nodes**2 / (2 * (num_nodes**2 - num_ones)) if weighting == "paper" else float(num_nodes**2)
+    cross_entropy = binary_cross_entropy_with_logits(z @ z.T, labels, pos_weight=positive_weight)
+    kl = torch.zeros((), dtype=torch.float64)
+    if isinstance(posterior, Normal):
+        inner = 1 + 2 * posterior.log_std - posterior.mean**2 - torch.exp(2 * posterior.log_std)
+        kl = -0.5 * inner.sum(dim=1).mean()
+        kl = kl / num_nodes if weighting == "paper" else kl * num_nodes
+    return LossTerms(norm * cross_entropy, kl)
+
+
+def gradient(terms: LossTerms, posterior: Delta | Normal) -> list[Tensor]:
+    return list(torch.autograd.grad(terms.total, [getattr(posterior, head) for head in posterior.heads]))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_exact_objective_is_the_originals_loss(graph: Graph, weighting: str, model: str) -> None:
+    module, posterior = model_and_posterior(model)
+    objective = ExactObjective(graph, module, Weighting.named(weighting, graph), "cpu")
+    found = objective(module, posterior, chance())
+    expected = dense_terms(graph, weighting, posterior)
+    torch.testing.assert_close(found.reconstruction, expected.reconstruction, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(found.kl, expected.kl, rtol=1e-9, atol=1e-12)
+    for ours, theirs in zip(gradient(found, posterior), gradient(expected, posterior), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-11)
+
+
+def test_exact_objective_without_value_has_the_same_gradient(graph: Graph) -> None:
+    module, posterior = model_and_posterior("vgae")
+    objective = ExactObjective(graph, module, Weighting.named("paper", graph), "cpu")
+    bare = objective(module, posterior, chance(), value=False)
+    assert torch.isnan(bare.reconstruction)
+    full = objective(module, posterior, chance())
+    for without, with_value in zip(gradient(bare, posterior), gradient(full, posterior), strict=True):
+        assert torch.equal(without, with_value)
+
+
+def test_paper_weights_are_those_of_the_original_on_the_three_datasets() -> None:
+    published = {(2708, 4488): 815.99, (3327, 3870): 1429.09, (19717, 37676): 5158.25}
+    for (num_nodes, num_edges), weight in published.items():
+        assert WEIGHTINGS["paper"](num_nodes, num_edges).positive_weight == pytest.approx(weight, abs=0.005)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_ones_are_those_of_adjacency_plus_identity(graph: Graph, symmetric: bool) -> None:
+    ones = Ones.of(graph, symmetric=symmetric, device="cpu")
+    found = torch.zeros(40, 40)
+    found.index_put_(tuple(ones.pairs.T), ones.multiplicity, accumulate=True)
+    expected = torch.tensor(graph.adjacency.toarray()) + torch.eye(40)
+    assert torch.equal((found + found.T) / 2, expected)
+    assert float(ones.sum(torch.ones(len(ones.pairs)))) == 2 * graph.num_edges + 40
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_sampled_objective_and_its_gradient_are_unbiased(graph: Graph, weighting: str, model: str) -> None:
+    module, posterior = model_and_posterior(model)
+    heads = {head: getattr(posterior, head) for head in posterior.heads}
+    if "log_std" in heads:  # a narrow posterior, so that what varies is the sample of zeros
+        heads["log_std"] = torch.full_like(heads["mean"], -30.0, requires_grad=True)
+    posterior = type(posterior)(**heads)
+    weights = Weighting.named(weighting, graph)
+    exact = ExactObjective(graph, module, weights, "cpu")(module, posterior, chance())
+    sampled = SampledObjective(graph, module, weights, "cpu", num_negatives=50)
+    source = chance(5)
+    draws = [sampled(module, posterior, source) for _ in range(2000)]
+    values = torch.stack([terms.total.detach() for terms in draws])
+    assert abs(float(values.mean() - exact.total)) <= 4 * float(values.std()) / 2000**0.5
+    gradients = torch.stack([torch.autograd.grad(terms.total, heads["mean"])[0] for terms in draws])
+    (expected,) = torch.autograd.grad(exact.total, heads["mean"])
+    deviation = (gradients.mean(dim=0) - expected) / (gradients.std(dim=0) / 2000**0.5)
+    # 120 standard normal deviations: their largest, and the mean of their squares.
+    assert float(deviation.abs().max()) <= 4.5
+    assert float(deviation.square().mean()) == pytest.approx(1, abs=0.5)
+
+
+def test_sampled_zeros_are_uniform_over_exactly_the_zeros() -> None:
+    graph = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 5), (4, 5)], num_nodes=6)
+    module, _ = model_and_posterior("gae", 6)
+    sampled = SampledObjective(graph, module, Weighting.named("paper", graph), "cpu", num_negatives=40_000)
+    pairs = sampled.sample_zeros(chance())
+    counts = torch.zeros(6, 6).index_put_(tuple(pairs.T), torch.ones(len(pairs)), accumulate=True)
+    zeros = (torch.tensor(graph.adjacency.toarray()) + torch.eye(6)) == 0
+    assert torch.equal(counts > 0, zeros)
+    expected = 40_000 / int(zeros.sum())
+    chi_square = float(((counts[zeros] - expected) ** 2 / expected).sum())
+    assert chi_square < 45.3  # the 99.9th percentile at 19 degrees of freedom is 43.8
+
+
+def test_sampled_objective_draws_a_fixed_number_of_zeros(graph: Graph) -> None:
+    module, _ = model_and_posterior("gae")
+    default = SampledObjective(graph, module, Weighting.named("paper", graph), "cpu")
+    assert {len(default.sample_zeros(chance(seed))) for seed in range(5)} == {2 * graph.num_edges}
+
+
+def test_complete_graph_has_no_zeros_to_sample() -> None:
+    complete = Graph.from_edges([(0, 1), (0, 2), (1, 2)])
+    module, _ = model_and_posterior("gae", 3)
+    with pytest.raises(InputError, match="no zeros to sample"):
+        SampledObjective(complete, module, Weighting.named("elbo", complete), "cpu")
+
+
+def test_unknown_weighting_lists_the_known(graph: Graph) -> None:
+    with pytest.raises(InputError, match="paper, elbo"):
+        Weighting.named("magic", graph)
+
+
+@pytest.mark.parametrize(("num_nodes", "expected"), [(100, "exact"), (19_717, "exact"), (1_000_000, "sampled")])
+def test_auto_is_exact_while_affordable_and_says_what_it_would_cost(num_nodes: int, expected: str) -> None:
+    graph = Graph.from_edges([(0, 1)], num_nodes=num_nodes)
+    device = torch.device("cpu")
+    estimate = choose_objective(graph, device, hidden_dim=32, latent_dim=16, iterations=200, symmetric=True)
+    assert estimate.objective == expected
+    assert "200 iterations over all pairs" in estimate.reason
+    assert "GB" in estimate.reason

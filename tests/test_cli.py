@@ -1,0 +1,216 @@
+"""The command as a person uses it: a process, its exit code, its files, its words."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vgae
+
+
+def run_vgae(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "vgae", *arguments]
+    settings = {**os.environ, "COLUMNS": "120", **environment}
+    return subprocess.run(command, cwd=cwd, env=settings, capture_output=True, text=True, check=False)
+
+
+def assert_refused(result: subprocess.CompletedProcess[str], *words: str) -> None:
+    """Exit code 2, nothing on standard output, and one sentence that holds the words."""
+    assert result.returncode == 2, result.stderr
+    assert result.stdout == ""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("vgae: ")
+    assert lines[0].endswith(".")
+    for word in words:
+        assert word in lines[0]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A folder with the run of `vgae train cora`, and what the command said."""
+    folder = tmp_path_factory.mktemp("trained")
+    return folder, run_vgae("train", "cora", "--out", "runs/cora", cwd=folder)
+
+
+def small_graph(path: Path, **changes: Any) -> str:
+    """A ring of twelve nodes with two feature columns, as an npz file, with some arrays changed or (None) left out."""
+    ring = np.array([(node, (node + 1) % 12) for node in range(12)])
+    arrays: dict[str, Any] = {"edges": ring, "num_nodes": 12, "features": np.ones((12, 2), dtype=np.float32)} | changes
+    np.savez(path, allow_pickle=True, **{name: array for name, array in arrays.items() if array is not None})
+    return str(path)
+
+
+# ----------------------------------------------------------------------------------------------- what should work
+
+
+def test_train_ends_with_the_scores_and_the_papers_beside_them(
+    trained: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    _, result = trained
+    assert result.returncode == 0, result.stderr
+    rows = {line.rsplit(maxsplit=2)[0]: line.split()[-2:] for line in result.stdout.splitlines()[1:4]}
+    assert rows["paper, test"] == ["91.4", "92.6"]
+    assert float(rows["test"][0]) == pytest.approx(91.4, abs=2.5)
+    assert "2,708 nodes, 5,278 edges, 1,433 sparse features, 7 classes" in result.stderr
+    assert "151 reversed links merged" in result.stderr
+    assert "objective: exact (about" in result.stderr
+
+
+def test_evaluate_repeats_the_scores_of_train(trained: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, _ = trained
+    result = run_vgae("evaluate", "runs/cora", "--json", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    stored = json.loads((folder / "runs/cora/metrics.json").read_text())
+    assert found["validation"] == stored["validation"]
+    assert found["test"] == stored["test"]
+    assert set(found["test"]) == {"auc", "ap", "mrr", "hits@10", "hits@50", "hits@100"}
+    table = run_vgae("evaluate", "runs/cora", cwd=folder).stdout
+    assert f"{100 * stored['test']['mrr']:.1f}" in table
+
+
+def test_json_of_train_is_one_object_and_repeats_bit_for_bit(tmp_path: Path) -> None:
+    results = [
+        run_vgae("train", "cora", "--iterations", "20", "--json", "--out", name, cwd=tmp_path) for name in ("a", "b")
+    ]
+    first, second = (json.loads(result.stdout) for result in results)
+    assert first["run"] == "a"
+    assert (first["model"], first["dataset"], first["objective"]) == ("vgae", "cora", "exact")
+    assert 0 < first["seconds"] < 600
+    for part in ("validation", "test"):
+        assert first[part] == second[part]
+        assert 0.4 < first[part]["auc"] < 1
+        assert 0.4 < first[part]["ap"] < 1
+    assert (tmp_path / "a/model.safetensors").read_bytes() == (tmp_path / "b/model.safetensors").read_bytes()
+    assert all(result.stderr == "" for result in results)
+
+
+def test_own_graph_in_an_npz_file_is_trained(tmp_path: Path) -> None:
+    graph = vgae.stochastic_block_model(200, 2, feature_dim=20, seed=0)
+    vgae.write_graph(tmp_path / "mine.npz", graph)
+    result = run_vgae(
+        "train", "mine.npz", "--model", "gae", "--no-features", "--iterations", "5", "--json", cwd=tmp_path
+    )
+    assert result.returncode == 0, result.stderr
+    summary = json.loads(result.stdout)
+    assert (summary["dataset"], summary["run"]) == ("mine", "runs/mine-gae-no-features")
+    assert summary["features"] is False
+    assert vgae.load(tmp_path / summary["run"]).graph_.num_nodes == 200
+
+
+def test_datasets_lists_the_published_sizes(tmp_path: Path) -> None:
+    result = run_vgae("datasets", cwd=tmp_path)
+    rows = {line.split()[0]: line.split()[1:5] for line in result.stdout.splitlines()[1:] if not line.startswith(" ")}
+    assert rows["cora"] == ["2,708", "5,278", "1,433", "7"]
+    assert rows["citeseer"] == ["3,327", "4,552", "3,703", "6"]
+    assert rows["pubmed"] == ["19,717", "44,324", "500", "3"]
+
+
+def test_help_and_version(tmp_path: Path) -> None:
+    assert "--latent-dim" in run_vgae("train", "--help", cwd=tmp_path).stdout
+    assert "evaluate" in run_vgae(cwd=tmp_path).stdout
+    assert run_vgae("--version", cwd=tmp_path).stdout.strip() == vgae.__version__
+
+
+# ------------------------------------------------------------------------------------------ what should be refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["karate"], ["karate", "cora, citeseer, pubmed"]),
+        (["cora", "--hidden-dim", "0"], ["hidden_dim", "0"]),
+        (["cora", "--latent-dim", "-4"], ["latent_dim", "-4"]),
+        (["cora", "--latent-dim", "many"], ["--latent-dim"]),
+        (["cora", "--val", "0.6", "--test", "0.4"], ["val + test", "0.6 + 0.4"]),
+        (["cora", "--test", "-0.1"], ["test", "-0.1"]),
+        (["cora", "--objective", "dense"], ["objective", "exact, sampled, auto"]),
+        (["cora", "--device", "cuda:99"], ["device", "cuda:99"]),
+        (["cora", "--val", "0", "--early-stopping", "10"], ["early_stopping"]),
+        (["cora", "--no-such-option"], ["--no-such-option"]),
+        ([], ["GRAPH"]),
+    ],
+)
+def test_bad_options_are_refused(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+    assert_refused(run_vgae("train", *arguments, "--json", cwd=tmp_path), *words)
+    assert list(tmp_path.rglob("*.safetensors")) == []
+    assert list(tmp_path.rglob(".*")) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"features": np.full((12, 2), np.nan)}, ["features", "row 0, column 0 is nan"]),
+        ({"features": np.where(np.arange(24).reshape(12, 2) == 7, np.inf, 1)}, ["row 3, column 1 is inf"]),
+        ({"features": np.ones((9, 2))}, ["features", "9 rows for 12 nodes"]),
+        ({"edges": np.array([[0, 1], [3, 12]])}, ["edges", "row 1 is (3, 12)", "0 to 11"]),
+        ({"edges": np.array([[0, -1]])}, ["row 0 is (0, -1)"]),
+        ({"edges": np.empty((0, 2), dtype=int)}, ["no links"]),
+        ({"edges": np.array([[3, 3], [4, 4]])}, ["no links", "2 self-loops dropped"]),
+        ({"edges": np.array([[0, 1, 2]])}, ["edges", "two endpoints"]),
+        ({"edges": None}, ["no array called edges"]),
+        ({"edges": np.stack(np.triu_indices(12, 1), axis=1)}, ["0 pairs without a link", "hold out fewer"]),
+        ({"edges": np.array([[0, 1], [1, 2]])}, ["val", "less than one link"]),
+        ({"labels": np.array([{}, 1], dtype=object)}, ["bad.npz"]),
+    ],
+)
+def test_bad_graphs_are_refused(tmp_path: Path, changes: dict[str, Any], words: list[str]) -> None:
+    path = small_graph(tmp_path / "bad.npz", **changes)
+    assert_refused(run_vgae("train", path, "--val", "0.1", "--test", "0.1", cwd=tmp_path), *words)
+    assert [found.name for found in tmp_path.iterdir()] == ["bad.npz"]
+
+
+def test_missing_file_and_text_file_are_refused(tmp_path: Path) -> None:
+    assert_refused(run_vgae("train", "nowhere.npz", cwd=tmp_path), "nowhere.npz", "no such file")
+    (tmp_path / "text.npz").write_text("0 1\n1 2\n")
+    assert_refused(run_vgae("train", "text.npz", cwd=tmp_path), "text.npz", "not an npz file")
+
+
+def test_used_output_folder_is_refused_and_overwrite_replaces_it(
+    trained: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    folder, _ = trained
+    before = (folder / "runs/cora/model.safetensors").read_bytes()
+    arguments = ("train", "cora", "--out", "runs/cora", "--iterations", "2", "--model", "gae")
+    assert_refused(run_vgae(*arguments, cwd=folder), "runs/cora", "already used", "overwrite")
+    assert (folder / "runs/cora/model.safetensors").read_bytes() == before
+    copy = run_vgae(*arguments[:3], "runs/other", *arguments[4:], cwd=folder)
+    assert copy.returncode == 0
+    again = run_vgae(*arguments[:3], "runs/other", *arguments[4:], "--overwrite", cwd=folder)
+    assert again.returncode == 0
+    assert sorted(path.name for path in (folder / "runs").iterdir()) == ["cora", "other"]
+
+
+def test_unwritable_output_folder_is_refused_before_training(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert_refused(run_vgae("train", "cora", "--out", "file/run", cwd=tmp_path), "file/run", "cannot be written")
+    assert_refused(run_vgae("train", "cora", "--out", "file", cwd=tmp_path), "file", "already used")
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_damaged_run_is_refused(trained: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+    folder, _ = trained
+    assert_refused(run_vgae("evaluate", "nowhere", cwd=tmp_path), "nowhere", "no such run folder")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for path in (folder / "runs/cora").iterdir():
+        (broken / path.name).write_bytes(path.read_bytes()[: 1000 if path.name == "model.safetensors" else None])
+    assert_refused(run_vgae("evaluate", "broken", cwd=tmp_path), "model.safetensors", "hash")
+
+
+def test_failure_on_good_input_exits_with_1_and_debug_shows_where(tmp_path: Path) -> None:
+    path = small_graph(tmp_path / "huge.npz", features=np.full((12, 2), 1e25))
+    arguments = ("train", path, "--val", "0.1", "--test", "0.1")
+    result = run_vgae(*arguments, cwd=tmp_path)
+    assert result.returncode == 1
+    assert "training has diverged" in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
+    assert "Traceback" in run_vgae(*arguments, "--debug", cwd=tmp_path).stderr
+    assert [found.name for found in tmp_path.iterdir() if found.name != "runs"] == ["huge.npz"]
+    assert list((tmp_path / "runs").iterdir()) == []

@@ -1,0 +1,180 @@
+"""Run folders: what is written comes back, what is damaged is refused, nothing is half-written."""
+
+import hashlib
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file, save_file
+
+import vgae
+from vgae.errors import InputError
+from vgae.train.run import FILES, new_run_folder, read_run
+
+
+@pytest.fixture(scope="module")
+def split() -> vgae.LinkSplit:
+    return vgae.split_links(vgae.stochastic_block_model(120, 3, feature_dim=30, seed=5), seed=2)
+
+
+@pytest.fixture
+def run(tmp_path: Path, split: vgae.LinkSplit) -> Path:
+    folder = tmp_path / "run"
+    vgae.VGAE(iterations=20, hidden_dim=8, latent_dim=4).fit(split.train, validation=split.val).save(
+        folder, split=split
+    )
+    return folder
+
+
+def forge_hash(run: Path, name: str) -> None:
+    """Make config.json vouch for a file that was changed, as somebody who means harm would."""
+    content = json.loads((run / "config.json").read_text())
+    content["files"][name] = hashlib.sha256((run / name).read_bytes()).hexdigest()
+    (run / "config.json").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("model", [vgae.GAE, vgae.VGAE])
+@pytest.mark.parametrize("features", [True, False])
+def test_loaded_model_predicts_the_same_bits(
+    tmp_path: Path, split: vgae.LinkSplit, model: type[vgae.GAE], features: bool
+) -> None:
+    fitted = model(iterations=20, latent_dim=4, features=features).fit(split.train, validation=split.val)
+    fitted.save(tmp_path / "run", split=split)
+    loaded = vgae.load(tmp_path / "run")
+    assert type(loaded) is model
+    assert {**loaded.get_params(), "progress": False} == {**fitted.get_params(), "progress": False}
+    np.testing.assert_array_equal(loaded.transform(), fitted.transform())
+    np.testing.assert_array_equal(loaded.predict_proba(split.test.pairs), fitted.predict_proba(split.test.pairs))
+    assert loaded.score(split.test) == fitted.score(split.test)
+    assert loaded.history_ == fitted.history_
+    if features:
+        np.testing.assert_array_equal(loaded.transform(split.train), fitted.transform(split.train))
+
+
+@pytest.mark.parametrize(
+    "ids", [["a", "b", "c", "d"], [10, 20, 30, 40], ["a", 1, ("x", 2), 3.5], ["json:1", "json:x", "c", "d"]]
+)
+def test_ids_of_any_type_survive(tmp_path: Path, ids: list[object]) -> None:
+    edges = [(ids[0], ids[1]), (ids[1], ids[2]), (ids[2], ids[3])]
+    graph = vgae.Graph.from_edges(edges, node_ids=ids)
+    vgae.GAE(iterations=2, latent_dim=2).fit(graph).save(tmp_path / "run")
+    loaded = vgae.load(tmp_path / "run").graph_
+    assert loaded.ids_of(np.arange(4)).tolist() == ids
+    assert loaded.index_of(ids).tolist() == [0, 1, 2, 3]
+
+
+def test_run_holds_the_files_of_the_design_and_nothing_else(run: Path) -> None:
+    assert {path.name for path in run.iterdir()} == {"config.json", *FILES}
+    assert [path.name for path in run.parent.iterdir()] == ["run"]
+
+
+def test_metrics_and_history_are_plain_text(run: Path, split: vgae.LinkSplit) -> None:
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["test"]["auc"] == vgae.load(run).score(split.test)["auc"]
+    lines = (run / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line)["iteration"] for line in lines] == [1, 10, 20]
+
+
+def test_used_folder_is_refused_unless_overwriting(run: Path, split: vgae.LinkSplit) -> None:
+    other = vgae.GAE(iterations=2).fit(split.train)
+    before = (run / "model.safetensors").read_bytes()
+    with pytest.raises(InputError, match="already used"):
+        other.save(run)
+    assert (run / "model.safetensors").read_bytes() == before
+    other.save(run, overwrite=True)
+    assert isinstance(vgae.load(run), vgae.GAE)
+
+
+def test_overwriting_spares_folders_that_are_not_runs(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="not a run of vgae"):
+        vgae.GAE(iterations=2).fit(split.train).save(tmp_path / "precious", overwrite=True)
+    assert (tmp_path / "precious" / "thesis.txt").read_text() == "years of work"
+
+
+def test_empty_folder_may_be_used(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    (tmp_path / "run").mkdir()
+    vgae.GAE(iterations=2).fit(split.train).save(tmp_path / "run")
+    assert vgae.load(tmp_path / "run").iterations == 2
+
+
+def test_failure_while_writing_leaves_nothing_and_keeps_the_old_run(run: Path) -> None:
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+
+    def write_half() -> None:
+        with new_run_folder(run, overwrite=True) as staging:
+            (staging / "model.safetensors").write_bytes(b"half")
+            raise RuntimeError("disk full")
+
+    with pytest.raises(RuntimeError, match="disk full"):
+        write_half()
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+    assert [path.name for path in run.parent.iterdir()] == ["run"]
+
+
+def test_folder_below_a_file_is_refused(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        vgae.GAE(iterations=2).fit(split.train).save(tmp_path / "file" / "run")
+
+
+@pytest.mark.parametrize("name", [*FILES, "config.json"])
+def test_missing_file_is_named(run: Path, name: str) -> None:
+    (run / name).unlink()
+    with pytest.raises(InputError, match=name):
+        vgae.load(run)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_changed_file_is_named(run: Path, name: str) -> None:
+    content = bytearray((run / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (run / name).write_bytes(content)
+    with pytest.raises(InputError, match=rf"{name}: the file does not match the hash"):
+        vgae.load(run)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_truncated_file_is_refused_even_if_its_hash_was_forged(run: Path, name: str) -> None:
+    content = (run / name).read_bytes()
+    (run / name).write_bytes(content[: len(content) // 2])
+    forge_hash(run, name)
+    with pytest.raises(InputError, match=r"damaged|not readable|hash"):
+        vgae.load(run)
+
+
+def test_weights_of_another_shape_are_refused(run: Path) -> None:
+    tensors = load_file(run / "model.safetensors")
+    save_file({name: tensor[:-1].clone() for name, tensor in tensors.items()}, run / "model.safetensors")
+    forge_hash(run, "model.safetensors")
+    with pytest.raises(InputError, match="damaged"):
+        vgae.load(run)
+
+
+def test_pickle_in_place_of_the_weights_is_refused_and_not_executed(run: Path, tmp_path: Path) -> None:
+    marker = tmp_path / "executed"
+
+    class Trap:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return Path.touch, (marker,)  # type: ignore[return-value]
+
+    (run / "model.safetensors").write_bytes(pickle.dumps(Trap()))
+    forge_hash(run, "model.safetensors")
+    with pytest.raises(InputError, match="damaged"):
+        vgae.load(run)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", '{"format": 99}', '{"format": 1}', "\x00"])
+def test_nonsense_config_is_refused(run: Path, content: str) -> None:
+    (run / "config.json").write_text(content)
+    with pytest.raises(InputError):
+        vgae.load(run)
+
+
+def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such run folder"):
+        read_run(tmp_path / "nowhere")
