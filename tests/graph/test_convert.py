@@ -231,31 +231,27 @@ def test_pyg_features_that_are_not_finite_are_refused() -> None:
     assert "row 4, column 1" in message_of(lambda: Graph.of(data))
 
 
-# ------------------------------------------------------------------------------------------------------- known defects
+# --------------------------------------------------------------------------------------------------------- odd corners
 
 
 class OwnData(Data):  # type: ignore[misc]
     """A user's own kind of PyTorch Geometric graph."""
 
 
-@pytest.mark.xfail(reason="only the module of the type itself is looked at, not that of its bases")
 def test_a_subclass_of_pyg_data_is_recognised() -> None:
     assert_same_graph(Graph.of(OwnData(edge_index=edge_index(LINKS), num_nodes=NUM_NODES)))
 
 
-@pytest.mark.xfail(reason="from_pyg takes the edge_index for granted")
 def test_pyg_data_without_links_is_refused() -> None:
     assert "edge_index" in message_of(lambda: Graph.from_pyg(Data(x=torch.ones(3, 2))))
 
 
-@pytest.mark.xfail(reason="a data frame is iterated over its column names")
 @pytest.mark.parametrize("columns", [["source", "target"], ["id", "to"]])
 def test_a_data_frame_of_two_columns_is_rows_of_endpoints(columns: list[str]) -> None:
     frame = pytest.importorskip("pandas").DataFrame(LINKS, columns=columns)
     assert_array_equal(Graph.of(frame).edges, EXPECTED.edges)
 
 
-@pytest.mark.xfail(reason="np.stack raises its own error on vectors of different lengths")
 def test_networkx_vectors_of_different_lengths_are_refused() -> None:
     source = networkx_graph()
     nx.set_node_attributes(source, {node: [1.0] * (1 + node % 2) for node in source}, "words")

@@ -105,7 +105,6 @@ def test_invalid_pairs_are_refused_by_row_or_type(bad: Any, words: list[str]) ->
     assert all(word in message for word in words), message
 
 
-@pytest.mark.xfail(reason="NumPy's own error comes through")
 def test_ragged_pairs_are_refused() -> None:
     with pytest.raises(InputError, match=r"my pairs: .*row 1"):
         check_pairs([(0, 1), (2,)], num_nodes=5, what="my pairs")

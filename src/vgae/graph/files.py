@@ -45,14 +45,21 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
 
 def write_npz(path: Path, **arrays: Any) -> None:
     """Arrays as a compressed npz without pickles."""
+    content: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items()}
+    for name, array in content.items():
+        if array.dtype.hasobject:
+            raise TypeError(f"{name} holds objects, which only a pickle could store")
     with atomic_write(path) as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+        np.savez_compressed(file, **content)
 
 
 def read_npz(path: Path) -> dict[str, AnyArray]:
     """All arrays of an npz; pickles are refused."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ValueError("it holds a single array")
             return dict(archive)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
@@ -104,7 +111,7 @@ def read_graph(path: Path) -> Graph:
             graph = replace(graph, cleaning=Cleaning(*parts["cleaning"].tolist()))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    except (TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a graph ({error}).") from None
     return graph
 
@@ -115,9 +122,9 @@ def pack_ids(ids: AnyArray) -> AnyArray:
     if ids.dtype != object and not marked:
         return ids
     try:
-        text = [json.dumps(node.item() if isinstance(node, np.generic) else node) for node in ids.tolist()]
+        text = [json.dumps(node, default=_plain) for node in ids.tolist()]
     except TypeError as error:
-        raise InputError(f"node_ids: only text, numbers and tuples of these can be stored ({error}).") from None
+        raise InputError(f"Only text, numbers and tuples of these can be stored as ids or labels ({error}).") from None
     return np.array([JSON_MARK + row for row in text])
 
 
@@ -152,6 +159,13 @@ def _features(parts: dict[str, AnyArray]) -> Any:
         return parts.get("features")
     columns = (parts["feature_data"], parts["feature_indices"], parts["feature_indptr"])
     return sp.csr_array(columns, shape=(len(columns[2]) - 1, int(parts["num_features"])))
+
+
+def _plain(value: Any) -> Any:
+    """JSON does not know NumPy's numbers."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"not {type(value).__name__}")
 
 
 def _hashable(value: Any) -> Any:

@@ -22,6 +22,7 @@ from vgae.graph import convert
 from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, distinct
 
 FloatArray = npt.NDArray[np.float32]
+MAX_NODES = 100_000_000  # beyond, codes and ranks of pairs would no longer be exact in 64 bits
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,7 @@ class Graph:
     cleaning: Cleaning = field(default_factory=Cleaning)
 
     def __post_init__(self) -> None:
-        if self.num_nodes < 1:
-            raise InputError("The graph is empty: it has no nodes.")
+        _check_num_nodes(self.num_nodes)
         if len(self.edges) == 0:
             raise InputError(f"The graph has no links between different nodes ({self.cleaning}).")
         i, j = self.edges[:, 0], self.edges[:, 1]
@@ -73,8 +73,9 @@ class Graph:
                 )
         if self.node_ids is not None and len(set(self.node_ids.tolist())) < self.num_nodes:
             raise InputError("node_ids: an id occurs more than once; every node needs an id of its own.")
-        for array in self._arrays():
-            array.flags.writeable = False
+        for own in self._arrays():
+            for array in _memory_of(own):
+                array.flags.writeable = False
 
     # ------------------------------------------------------------------------------------------------ construction
 
@@ -94,13 +95,14 @@ class Graph:
         `num_nodes` of them, or as many as the features have rows, or one more than the largest), and endpoints of any
         other type become ids in the order of their first appearance.
         """
-        if num_nodes is None and features is not None:
-            num_nodes = int(features.shape[0])
+        if features is not None:
+            features = convert.to_matrix(features)
         pairs, ids = convert.index_endpoints(edges, node_ids)
-        if ids is not None:
-            num_nodes = len(ids)
-        elif num_nodes is None:
-            num_nodes = int(pairs.max()) + 1 if len(pairs) else 0
+        if num_nodes is None:
+            num_nodes = _count_nodes(pairs, ids, features)
+        elif ids is not None and num_nodes != len(ids):
+            raise InputError(f"num_nodes: {num_nodes} was given, but there are {len(ids)} node ids.")
+        _check_num_nodes(num_nodes)
         pairs = check_pairs(pairs, num_nodes, "edges")
         simple, cleaning = _simplify(pairs, num_nodes)
         return cls(
@@ -182,6 +184,8 @@ class Graph:
         coordinates = (np.concatenate([i, j]), np.concatenate([j, i]))
         matrix = sp.coo_array((ones, coordinates), shape=(self.num_nodes, self.num_nodes)).tocsr()
         matrix.sort_indices()
+        for array in (matrix.data, matrix.indices, matrix.indptr):
+            array.flags.writeable = False
         return matrix
 
     @cached_property
@@ -190,7 +194,7 @@ class Graph:
         digest = hashlib.sha256(f"{self.num_nodes},{self.num_edges},{self.num_features}".encode())
         digest.update(self.edges.astype("<i8").tobytes())
         if self.features is not None:
-            sparse = sp.csr_array(self.features)
+            sparse = sp.csr_array(self.features)  # dense and sparse features of the same values hash alike
             for array, kind in ((sparse.indptr, "<i8"), (sparse.indices, "<i8"), (sparse.data, "<f4")):
                 digest.update(array.astype(kind).tobytes())
         return digest.hexdigest()
@@ -210,6 +214,8 @@ class Graph:
     def ids_of(self, indices: npt.ArrayLike) -> AnyArray:
         """Original ids of these node indices, in an array of the same shape."""
         array = np.asarray(indices)
+        if array.size and not (array.min() >= 0 and array.max() < self.num_nodes):
+            raise InputError(f"Node indices run from 0 to {self.num_nodes - 1}, got {array.min()} to {array.max()}.")
         return array if self.node_ids is None else self.node_ids[array]
 
     def __repr__(self) -> str:
@@ -224,6 +230,25 @@ class Graph:
         features: Any = self.features
         parts = [features.data, features.indices, features.indptr] if sp.issparse(features) else [features]
         return [array for array in (self.edges, self.labels, self.node_ids, *parts) if array is not None]
+
+
+def _count_nodes(pairs: Pairs, ids: AnyArray | None, features: Any) -> int:
+    """As many as there are ids, or rows of features, or one more than the largest index."""
+    if ids is not None:
+        return len(ids)
+    if features is not None:
+        return int(features.shape[0])
+    return int(pairs.max()) + 1 if len(pairs) else 0
+
+
+def _check_num_nodes(num_nodes: int) -> None:
+    if num_nodes < 1:
+        raise InputError("The graph is empty: it has no nodes.")
+    if num_nodes > MAX_NODES:
+        raise InputError(
+            f"The graph would have {num_nodes:,} nodes, more than the {MAX_NODES:,} that are supported; "
+            "if its large integers are ids, give the list of them as node_ids."
+        )
 
 
 def _simplify(pairs: Pairs, num_nodes: int) -> tuple[Pairs, Cleaning]:
@@ -242,38 +267,27 @@ def _simplify(pairs: Pairs, num_nodes: int) -> tuple[Pairs, Cleaning]:
 
 
 def _check_features(features: Any, num_nodes: int) -> FloatArray | sp.csr_array | None:
-    """Features as a float32 array or CSR array with a finite row for each node."""
+    """Features as a float32 array or CSR array of our own, with a finite row for each node."""
     if features is None:
         return None
-    matrix: Any
-    if sp.issparse(features):
-        frozen = features.format == "csr" and not features.data.flags.writeable
-        matrix = sp.csr_array(features, dtype=np.float32, copy=not frozen)
-        if not matrix.has_canonical_format:
-            matrix.sum_duplicates()
-        values = matrix.data
-    else:
-        try:
-            frozen = isinstance(features, np.ndarray) and not features.flags.writeable
-            matrix = values = np.array(features, dtype=np.float32, copy=None if frozen else True)
-        except (TypeError, ValueError):
-            raise InputError("features: every entry must be a number.") from None
-        if matrix.ndim == 1:
-            matrix = values = matrix[:, None]
+    matrix = convert.to_matrix(features)
     if matrix.ndim != 2 or matrix.shape[1] == 0:
         raise InputError(f"features: expected a matrix with a row per node, got the shape {matrix.shape}.")
     if matrix.shape[0] != num_nodes:
         raise InputError(
             f"features: there are {matrix.shape[0]} rows for {num_nodes} nodes; give exactly one row per node."
         )
+    sparse = sp.issparse(matrix)
+    parts = (matrix.data, matrix.indices, matrix.indptr) if sparse else (matrix,)
+    # Another graph's features are shared; anything that somebody else could still change is copied.
+    if any(array.flags.writeable for part in parts for array in _memory_of(part)):
+        matrix = _tidy_csr(matrix) if sparse else matrix.copy()
+    values = matrix.data if sparse else matrix
     finite = np.isfinite(values)
     if not finite.all():
         place = int(np.argmin(finite.ravel()))
-        if sp.issparse(matrix):
-            row, column = (
-                int(np.searchsorted(matrix.indptr, place, side="right")) - 1,
-                int(matrix.indices[place]),
-            )
+        if sparse:
+            row, column = int(np.searchsorted(matrix.indptr, place, side="right")) - 1, int(matrix.indices[place])
         else:
             row, column = divmod(place, matrix.shape[1])
         raise InputError(
@@ -281,3 +295,24 @@ def _check_features(features: Any, num_nodes: int) -> FloatArray | sp.csr_array 
             "fill in missing and infinite values before training."
         )
     return matrix
+
+
+def _tidy_csr(matrix: sp.csr_array) -> sp.csr_array:
+    """A copy with sorted columns, no duplicates and no stored zeros."""
+    try:
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"features: the sparse matrix is not well formed ({error}).") from None
+    with np.errstate(over="ignore"):
+        tidy = sp.csr_array(matrix, dtype=np.float32, copy=True)
+    tidy.sum_duplicates()
+    tidy.eliminate_zeros()
+    return tidy
+
+
+def _memory_of(array: AnyArray) -> list[AnyArray]:
+    """An array and all arrays that it is a view of."""
+    found = [array]
+    while isinstance(found[-1].base, np.ndarray):
+        found.append(found[-1].base)
+    return found

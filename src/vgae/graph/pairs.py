@@ -64,7 +64,12 @@ def contains(sorted_values: IntArray, values: IntArray) -> npt.NDArray[np.bool_]
 
 def check_pairs(pairs: npt.ArrayLike, num_nodes: int, what: str = "pairs") -> Pairs:
     """The pairs as an M×2 int64 array, or an error that names the first row that is wrong."""
-    array = np.asarray(pairs)
+    try:
+        array = np.asarray(pairs)
+    except ValueError:
+        rows: Any = pairs
+        wrong = next((row for row, pair in enumerate(rows) if np.shape(pair) != (2,)), 0)
+        raise InputError(f"{what}: row {wrong} is not a pair of node indices.") from None
     if array.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2:

@@ -23,6 +23,7 @@ from vgae.graph.negatives import sample_non_links
 from vgae.graph.pairs import IntArray, Pairs, canonical, check_pairs, contains, distinct, to_ranks
 
 FORMAT = 1
+PARTS = ("train", "val_links", "val_non_links", "test_links", "test_non_links")
 VAL_FRACTION, TEST_FRACTION = 0.05, 0.10  # the paper's
 
 
@@ -69,22 +70,13 @@ class LinkSplit:
     seed: int
 
     def _parts(self) -> dict[str, Pairs]:
-        return {
-            "train": self.train.edges,
-            "val_links": self.val.links,
-            "val_non_links": self.val.non_links,
-            "test_links": self.test.links,
-            "test_non_links": self.test.non_links,
-        }
+        held_out = (self.val.links, self.val.non_links, self.test.links, self.test.non_links)
+        return dict(zip(PARTS, (self.train.edges, *held_out), strict=True))
 
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of all pairs: equal for equal splits on every machine."""
-        digest = hashlib.sha256(str(self.train.num_nodes).encode())
-        for name, pairs in self._parts().items():
-            digest.update(f"{name},{len(pairs)}".encode())
-            digest.update(pairs.astype("<i8").tobytes())
-        return digest.hexdigest()
+        return _hash(self.train.num_nodes, self._parts())
 
     def audit(self) -> None:
         """Raise `LeakError` on the first leak found; return quietly if the split is clean.
@@ -125,23 +117,24 @@ class LinkSplit:
         parts = read_npz(path)
         try:
             known = int(parts["format"]) == FORMAT
-            num_nodes, seed, content_hash = (
-                int(parts["num_nodes"]),
-                int(parts["seed"]),
-                str(parts["content_hash"]),
-            )
-            val = HeldOut(parts["val_links"], parts["val_non_links"])
-            test = HeldOut(parts["test_links"], parts["test_non_links"])
-            links = parts["train"]
+            num_nodes, seed = int(parts["num_nodes"]), int(parts["seed"])
+            pairs = {name: parts[name] for name in PARTS}
+            intact = _hash(num_nodes, pairs) == str(parts["content_hash"])
             ids = unpack_ids(parts["node_ids"]) if "node_ids" in parts else None
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{path}: not a split saved by vgae.") from None
         if not known:
             raise InputError(f"{path}: saved by a version of vgae whose splits this version does not read.")
-        train = Graph(num_nodes, links, node_ids=ids) if graph is None else graph.with_edges(links)
-        split = cls(train, val, test, seed)
-        if split.content_hash != content_hash:
+        if not intact:
             raise InputError(f"{path}: the contents do not match their hash; the file is damaged or was edited.")
+        if graph is not None and graph.num_nodes != num_nodes:
+            raise InputError(f"{path}: this split was made from another graph, of {num_nodes} nodes.")
+        split = cls(
+            train=Graph(num_nodes, pairs["train"], node_ids=ids) if graph is None else graph.with_edges(pairs["train"]),
+            val=HeldOut(pairs["val_links"], pairs["val_non_links"]),
+            test=HeldOut(pairs["test_links"], pairs["test_non_links"]),
+            seed=seed,
+        )
         if graph is not None and not split.is_of(graph):
             raise InputError(f"{path}: this split was made from another graph.")
         return split
@@ -161,7 +154,9 @@ def split_links(graph: Graph, *, val: float = VAL_FRACTION, test: float = TEST_F
             raise InputError(f"{name}: a fraction from 0 to below 1 is needed, got {fraction}.")
     if val + test >= 1:
         raise InputError(f"val + test: {val} + {test} leaves no links to train on; their sum must be below 1.")
-    num_val, num_test = int(val * graph.num_edges), int(test * graph.num_edges)
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed: a whole number of at least 0 is needed, got {seed!r}.")
+    num_val, num_test = (_floor(fraction * graph.num_edges) for fraction in (val, test))
     for name, fraction, num in (("val", val, num_val), ("test", test, num_test)):
         if fraction > 0 and num == 0:
             raise InputError(
@@ -178,3 +173,16 @@ def split_links(graph: Graph, *, val: float = VAL_FRACTION, test: float = TEST_F
         test=HeldOut(graph.edges[chosen_test], negatives[:num_test]),
         seed=seed,
     )
+
+
+def _floor(value: float) -> int:
+    """Rounded down, but 0.29·100 is 29 although it comes out as 28.999999999999996."""
+    return int(value + 1e-9)
+
+
+def _hash(num_nodes: int, parts: dict[str, Pairs]) -> str:
+    digest = hashlib.sha256(str(num_nodes).encode())
+    for name, pairs in parts.items():
+        digest.update(f"{name},{len(pairs)}".encode())
+        digest.update(pairs.astype("<i8", casting="same_kind").tobytes())
+    return digest.hexdigest()

@@ -20,8 +20,8 @@ def stochastic_block_model(
     """Nodes in equal blocks, labelled by block, that link more often within a block than between blocks.
 
     A node has `degree_within` expected links into its own block and `degree_between` into all others together; within
-    and between, every pair is equally likely. With `feature_dim`, each node gets a sparse bag of eight words, four of
-    them on average from its block's own share of the vocabulary.
+    and between, every pair is equally likely. With `feature_dim`, each node gets a sparse bag of up to eight distinct
+    words: each is drawn with probability ½ from the block's own share of the vocabulary, else from all of it.
     """
     if not 1 <= num_blocks <= num_nodes:
         raise InputError(f"num_blocks: {num_blocks} blocks cannot be made of {num_nodes} nodes.")
@@ -64,6 +64,8 @@ def rmat(
             f"num_edges: {num_edges:,} distinct edges among {num_nodes:,} nodes are out of reach for R-MAT; "
             f"ask for at most {num_pairs(num_nodes) // 2:,}."
         )
+    if min(probabilities) <= 0 or abs(sum(probabilities) - 1) > 1e-6:
+        raise InputError(f"probabilities: four positive numbers that add up to 1 are needed, got {probabilities}.")
     generator = np.random.default_rng(seed)
     links = np.empty(0, dtype=np.int64)
     while len(links) < num_edges:  # duplicates, self-loops and cells beyond num_nodes are made up for
