@@ -8,7 +8,6 @@ is all the backward pass needs: no gather, no scatter, no atomics, and the same 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +25,6 @@ class _Rows:
     starts: Tensor
     columns: Tensor
     values: Tensor
-    num_columns: int
 
     @classmethod
     def of(cls, matrix: sp.csr_array, device: torch.device) -> _Rows:
@@ -36,26 +34,18 @@ class _Rows:
             starts=torch.tensor(matrix.indptr, dtype=kind, device=device),
             columns=torch.tensor(matrix.indices, dtype=kind, device=device),
             values=torch.tensor(matrix.data, device=device),
-            num_columns=int(matrix.shape[1]),
         )
 
     def times(self, dense: Tensor) -> Tensor:
-        values = self.values.to(dense.dtype)
-        if dense.device.type == "cpu":
-            # A weighted bag of rows per output row: twice as fast on the CPU as the sparse-matrix product.
-            return torch.nn.functional.embedding_bag(
-                self.columns,
-                dense,
-                self.starts,
-                mode="sum",
-                per_sample_weights=values,
-                include_last_offset=True,
-            )
-        size = (len(self.starts) - 1, self.num_columns)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-            matrix = torch.sparse_csr_tensor(self.starts, self.columns, values, size=size, check_invariants=False)
-        return matrix @ dense
+        """A weighted bag of rows of `dense` for each row: twice as fast on a CPU as the sparse-matrix product."""
+        return torch.nn.functional.embedding_bag(
+            self.columns,
+            dense,
+            self.starts,
+            mode="sum",
+            per_sample_weights=self.values.to(dense.dtype),
+            include_last_offset=True,
+        )
 
 
 class SparseMatrix:

@@ -7,8 +7,10 @@ zeros. Steps that log nothing ask the objective for gradients only.
 from __future__ import annotations
 
 import copy
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -62,8 +64,19 @@ def train(
     on_log: Callable[[LogEntry], None] | None = None,
 ) -> Trained:
     """Train the configured model on a training graph; `on_log` hears of every logged iteration."""
-    started = time.perf_counter()
     device = choose_device(config.device)
+    with _repeatable(device):
+        return _train(graph, config, device, validation, on_log)
+
+
+def _train(
+    graph: Graph,
+    config: Config,
+    device: torch.device,
+    validation: HeldOut | None,
+    on_log: Callable[[LogEntry], None] | None,
+) -> Trained:
+    started = time.perf_counter()
     inputs = EncoderInputs.from_graph(graph, device)
     init, chance = _generators(config.seed, device)
     model = AutoEncoder.from_paper(config.model, inputs.input_dim, config.hidden_dim, config.latent_dim, init).to(
@@ -97,6 +110,21 @@ def train(
         posterior = model.encode(inputs)
     seconds = time.perf_counter() - started
     return Trained(model, posterior, history, name, reason, seconds, best.iteration)
+
+
+@contextmanager
+def _repeatable(device: torch.device) -> Iterator[None]:
+    """On a GPU, sums in a fixed order: the same seed gives the same bits. On the CPU they are in order anyway."""
+    if device.type != "cuda":
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
 def _generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.Generator]:
