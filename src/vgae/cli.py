@@ -102,10 +102,8 @@ def train(
     if as_json:
         _print_json(_summary(folder, run))
     else:
-        facts = run.facts
-        notes.print(f"objective: {facts.objective} ({facts.objective_reason})", highlight=False, soft_wrap=True)
         notes.print(
-            f"trained {model.upper()} in {facts.seconds:.1f} s, kept in {folder}", highlight=False, soft_wrap=True
+            f"trained {model.upper()} in {run.facts.seconds:.1f} s, kept in {folder}", highlight=False, soft_wrap=True
         )
         _print_scores(run, run.metrics, ("auc", "ap"))
 

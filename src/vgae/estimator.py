@@ -20,7 +20,7 @@ from vgae.graph.pairs import check_pairs
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.model.inputs import EncoderInputs
 from vgae.train.config import Config, choose_device
-from vgae.train.progress import progress_bar
+from vgae.train.progress import ProgressBar
 from vgae.train.run import Facts, Run, new_run_folder, read_run, write_run
 from vgae.train.trainer import train
 
@@ -79,8 +79,11 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
             check_pairs(validation.pairs, graph.num_nodes, "validation")
         if not config.features:
             graph = graph.without_features()
-        with progress_bar(config.iterations, shown=self.progress) as on_log:
-            trained = train(graph, config, validation, on_log)
+        if self.progress:
+            with ProgressBar(config.iterations) as bar:
+                trained = train(graph, config, validation, bar)
+        else:
+            trained = train(graph, config, validation)
         self.graph_ = graph
         self.n_features_in_ = graph.num_features
         self.validation_ = validation

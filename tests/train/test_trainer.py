@@ -133,7 +133,7 @@ def test_auto_records_what_it_picked(split: LinkSplit) -> None:
 
 def test_progress_describes_the_loss_and_the_score() -> None:
     entry = LogEntry(10, 0.75, 0.5, 0.25, val_auc=0.912, val_ap=0.926, seconds=1.0)
-    assert describe(entry) == "loss 0.7500 = 0.5000 + KL 0.2500 · validation AUC 91.2 AP 92.6"
+    assert describe(entry) == "loss 0.750 = 0.500 + KL 0.250 · AUC 91.2 AP 92.6"
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import torch
 
 from vgae.graph.graph import Graph
 
-# Logits per second of the all-pairs op at latent dimension 16, gradient only, half of a symmetric matrix counted: measured
-# on two cores of an AMD EPYC at Pubmed's size (0.9 G/s) and on one NVIDIA H200 at four times that size (118 G/s).
+# Logits per second of the all-pairs op at latent dimension 16, gradient only, half of a symmetric matrix counted:
+# measured on two cores of an AMD EPYC at Pubmed's size (0.9 G/s) and on one NVIDIA H200 at four times that (118 G/s).
 LOGITS_PER_CORE = 0.4e9
 LOGITS_PER_GPU = 100e9
 AFFORDABLE_SECONDS = 900.0  # for a whole training run

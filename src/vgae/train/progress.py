@@ -1,35 +1,51 @@
-"""Progress on standard error: loss, its two terms, validation score, time left."""
+"""Progress on standard error: which objective was picked and why, then loss, its two terms, score and time left."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from vgae.train.trainer import LogEntry
+from vgae.train.trainer import LogEntry, Watcher
 
 
-@contextmanager
-def progress_bar(iterations: int, *, shown: bool = True) -> Iterator[Callable[[LogEntry], None]]:
-    """A bar for one training run, as the `on_log` of `train`; nothing is drawn where nobody is watching."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("[bold]training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[status]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as progress:
-        task = progress.add_task("", total=iterations, status="")
-        yield lambda entry: progress.update(task, completed=entry.iteration, status=describe(entry))
+class ProgressBar(Watcher):
+    """Watches one training run; the bar itself is drawn only where somebody can see it, on a terminal."""
+
+    def __init__(self, iterations: int) -> None:
+        self.console = Console(stderr=True)
+        columns = (
+            BarColumn(bar_width=12),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[status]}"),
+            TimeRemainingColumn(),
+        )
+        self.bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
+        self.task = self.bar.add_task("", total=iterations, status="")
+
+    def started(self, objective: str, reason: str) -> None:
+        """Say which objective is used, and why."""
+        self.console.print(f"objective: {objective} ({reason})", highlight=False, soft_wrap=True)
+
+    def logged(self, entry: LogEntry) -> None:
+        """Move the bar."""
+        self.bar.update(self.task, completed=entry.iteration, status=describe(entry))
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()
 
 
 def describe(entry: LogEntry) -> str:
     """One log entry in a few words."""
-    text = f"loss {entry.loss:.4f} = {entry.reconstruction:.4f} + KL {entry.kl:.4f}"
+    text = f"loss {entry.loss:.3f} = {entry.reconstruction:.3f} + KL {entry.kl:.3f}"
     if entry.val_auc is not None and entry.val_ap is not None:
-        text += f" · validation AUC {100 * entry.val_auc:.1f} AP {100 * entry.val_ap:.1f}"
+        text += f" · AUC {100 * entry.val_auc:.1f} AP {100 * entry.val_ap:.1f}"
     return text

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -57,16 +57,21 @@ class Trained:
     best_iteration: int
 
 
-def train(
-    graph: Graph,
-    config: Config,
-    validation: HeldOut | None = None,
-    on_log: Callable[[LogEntry], None] | None = None,
-) -> Trained:
-    """Train the configured model on a training graph; `on_log` hears of every logged iteration."""
+class Watcher:
+    """Hears how a training run goes; this one does not care."""
+
+    def started(self, objective: str, reason: str) -> None:
+        """The objective that is used, and why."""
+
+    def logged(self, entry: LogEntry) -> None:
+        """A logged iteration."""
+
+
+def train(graph: Graph, config: Config, validation: HeldOut | None = None, watcher: Watcher | None = None) -> Trained:
+    """Train the configured model on a training graph."""
     device = choose_device(config.device)
     with _repeatable(device):
-        return _train(graph, config, device, validation, on_log)
+        return _train(graph, config, device, validation, watcher or Watcher())
 
 
 def _train(
@@ -74,7 +79,7 @@ def _train(
     config: Config,
     device: torch.device,
     validation: HeldOut | None,
-    on_log: Callable[[LogEntry], None] | None,
+    watcher: Watcher,
 ) -> Trained:
     started = time.perf_counter()
     inputs = EncoderInputs.from_graph(graph, device)
@@ -83,6 +88,7 @@ def _train(
         device
     )
     objective, name, reason = _make_objective(graph, model, config, device)
+    watcher.started(name, reason)
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
     validate = _Validation(validation, device) if validation is not None and len(validation) else None
     best = _Best(model, config.early_stopping if validate else None)
@@ -100,8 +106,7 @@ def _train(
         score = validate(model, inputs) if validate else {}
         entry = _log_entry(iteration, terms, score, time.perf_counter() - started)
         history.append(entry)
-        if on_log:
-            on_log(entry)
+        watcher.logged(entry)
         if best.update(model, iteration, score):
             break
 
