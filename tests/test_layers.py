@@ -15,6 +15,7 @@ LAYERS = [
     "objective",
     "evaluation",
     "train",
+    "baselines",
     "experiments",
     "estimator",
     "cli",

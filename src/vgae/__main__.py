@@ -2,11 +2,13 @@
 
 import os
 
-# Threads that wait for each other sleep instead of spinning. Where another program keeps a core busy, spinning threads
-# take turns on what is left and training slows down a hundredfold. The setting is read when torch is first imported.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Threads that wait for each other soon go to sleep instead of spinning on. Where another program keeps a core busy,
+# spinning threads take turns on what is left, and training slows down a hundredfold. Read when torch is first
+# imported.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
-from vgae.cli import main  # noqa: E402 - only after the setting
+from vgae.cli import main
 
 if __name__ == "__main__":
     main()

@@ -9,6 +9,8 @@ from torch import Tensor
 from vgae.errors import InputError
 from vgae.ops import all_pairs_softplus, blocked
 
+SIDE = blocked.TILE_SIDE["cpu"]
+
 
 @pytest.fixture
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +79,7 @@ def test_rectangular_case_matches_the_reference(num_rows: int, num_columns: int,
     assert_matches_reference(inputs(num_rows, num_columns, biases=biases))
 
 
-@pytest.mark.parametrize("num_nodes", [127, 719, 720, 721, 1000, 1441])
+@pytest.mark.parametrize("num_nodes", [127, SIDE - 1, SIDE, SIDE + 1, 1000, 2 * SIDE + 1])
 def test_real_tile_borders_match_the_reference(num_nodes: int) -> None:
     assert_matches_reference(inputs(num_nodes, None, dim=3, biases="same"))
 

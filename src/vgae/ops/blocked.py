@@ -22,7 +22,7 @@ from torch.autograd.function import once_differentiable
 
 # Rows and columns of a tile. On a CPU a tile should stay in the second-level cache and must not have a power of two
 # as its stride; on a GPU it should be large enough to fill the device. Measured by benchmarks/tiles.py.
-TILE_SIDE = {"cpu": 720, "cuda": 8192}
+TILE_SIDE = {"cpu": 1000, "cuda": 8192}
 
 
 def all_pairs_softplus(

@@ -1,0 +1,68 @@
+"""DeepWalk (DW): skip-gram on random walks, scored by σ(ZZᵀ).
+
+Ten walks of length 80 from every node of the training graph, as sentences for word2vec with a context of 10,
+dimension 128, hierarchical softmax as in the original, one epoch. All walks take their steps together, as array
+operations; a node without links stays where it is.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from vgae.baselines.embedding import EmbeddingScorer
+from vgae.errors import InputError
+from vgae.graph.graph import Graph
+from vgae.graph.pairs import IntArray
+
+try:
+    from gensim.models import Word2Vec
+except ImportError:  # the extra is not installed: deepwalk says so when it is called
+    Word2Vec = None
+
+DIM, NUM_WALKS, WALK_LENGTH, CONTEXT = 128, 10, 80, 10
+
+
+def deepwalk(
+    graph: Graph,
+    *,
+    dim: int = DIM,
+    num_walks: int = NUM_WALKS,
+    walk_length: int = WALK_LENGTH,
+    context: int = CONTEXT,
+    seed: int = 0,
+    workers: int = 1,
+) -> EmbeddingScorer:
+    """Embed the nodes of a training graph by skip-gram on random walks; one worker gives the same bits every time."""
+    if Word2Vec is None:
+        raise InputError("DeepWalk needs gensim; install it with pip install 'vgae[baselines]'.")
+    walks = random_walks(graph, num_walks=num_walks, walk_length=walk_length, seed=seed)
+    names = np.arange(graph.num_nodes).astype(str)
+    model = Word2Vec(
+        [names[walk].tolist() for walk in walks],
+        vector_size=dim,
+        window=context,
+        sg=1,
+        hs=1,
+        negative=0,
+        min_count=0,
+        epochs=1,
+        seed=seed,
+        workers=workers,
+    )
+    order = [model.wv.key_to_index[name] for name in names.tolist()]
+    embedding: npt.NDArray[np.float32] = model.wv.vectors[order]
+    return EmbeddingScorer(embedding)
+
+
+def random_walks(graph: Graph, *, num_walks: int, walk_length: int, seed: int) -> IntArray:
+    """`num_walks` walks from every node, in random order, as rows of node indices."""
+    generator = np.random.default_rng(seed)
+    starts, neighbours = graph.adjacency.indptr.astype(np.int64), graph.adjacency.indices
+    degrees = np.diff(starts)
+    walks = np.empty((num_walks * graph.num_nodes, walk_length), dtype=np.int64)
+    walks[:, 0] = np.concatenate([generator.permutation(graph.num_nodes) for _ in range(num_walks)])
+    for step in range(1, walk_length):
+        here = walks[:, step - 1]
+        chosen = starts[here] + (generator.random(len(here)) * degrees[here]).astype(np.int64)
+        chosen = np.minimum(chosen, len(neighbours) - 1)  # for a last node without links, whose choice is not used
+        walks[:, step] = np.where(degrees[here] > 0, neighbours[chosen], here)
+    return walks

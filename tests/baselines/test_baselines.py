@@ -1,0 +1,98 @@
+"""Baselines: a contract for each, and values worked out by hand."""
+
+from collections.abc import Callable
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import vgae
+from vgae.baselines import (
+    BASELINES,
+    adamic_adar,
+    common_neighbours,
+    deepwalk,
+    preferential_attachment,
+    resource_allocation,
+    spectral_embedding,
+)
+from vgae.baselines.deepwalk import random_walks
+from vgae.errors import InputError
+from vgae.evaluation.evaluate import Scorer
+
+
+@pytest.fixture(scope="module")
+def split() -> vgae.LinkSplit:
+    """Forty small blocks, cut into components and isolated nodes by a low degree and by holding links out."""
+    return vgae.split_links(vgae.stochastic_block_model(400, 40, degree_within=4, degree_between=0.2, seed=4), seed=0)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_every_baseline_beats_chance_on_a_graph_in_pieces_and_repeats_itself(name: str, split: vgae.LinkSplit) -> None:
+    degrees = np.diff(split.train.adjacency.indptr)
+    assert (degrees == 0).any(), "the graph should have isolated nodes"
+    first, second = (BASELINES[name](split.train, 3) for _ in range(2))
+    logits = first.logits(split.test.pairs)
+    assert np.isfinite(logits).all()
+    np.testing.assert_array_equal(logits, second.logits(split.test.pairs))
+    assert vgae.evaluate(first, split.test)["auc"] > (0.45 if name == "pa" else 0.7)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_every_baseline_is_symmetric(name: str, split: vgae.LinkSplit) -> None:
+    scorer = BASELINES[name](split.train, 0)
+    pairs = split.test.pairs
+    np.testing.assert_allclose(scorer.logits(pairs), scorer.logits(pairs[:, ::-1]), rtol=1e-6)
+
+
+def test_heuristics_are_networkxs() -> None:
+    karate = nx.karate_club_graph()
+    graph = vgae.Graph.from_networkx(karate)
+    pairs = np.array(list(nx.non_edges(karate)))
+    references: dict[Callable[[vgae.Graph], Scorer], list[float]] = {
+        common_neighbours: [len(list(nx.common_neighbors(karate, i, j))) for i, j in pairs.tolist()],
+        adamic_adar: [score for _, _, score in nx.adamic_adar_index(karate, pairs.tolist())],
+        resource_allocation: [score for _, _, score in nx.resource_allocation_index(karate, pairs.tolist())],
+        preferential_attachment: [score for _, _, score in nx.preferential_attachment(karate, pairs.tolist())],
+    }
+    for heuristic, expected in references.items():
+        np.testing.assert_allclose(heuristic(graph).logits(pairs), expected, rtol=1e-6)
+
+
+def test_walks_follow_links_and_start_equally_often_everywhere() -> None:
+    graph = vgae.Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)], num_nodes=5)
+    walks = random_walks(graph, num_walks=6, walk_length=30, seed=0)
+    assert np.bincount(walks[:, 0], minlength=5).tolist() == [6] * 5
+    allowed = graph.adjacency.toarray() + np.diag([0, 0, 0, 0, 1])  # a node without links stays where it is
+    assert (allowed[walks[:, :-1], walks[:, 1:]] > 0).all()
+
+
+def test_walks_choose_among_neighbours_uniformly() -> None:
+    star = vgae.Graph.from_edges([(0, leaf) for leaf in range(1, 6)])
+    walks = random_walks(star, num_walks=2000, walk_length=3, seed=1)
+    chosen = np.bincount(walks[walks[:, 0] == 0][:, 1], minlength=6)[1:]
+    expected = chosen.sum() / 5
+    assert ((chosen - expected) ** 2 / expected).sum() < 18.5  # 99.9th percentile of χ² at 4 degrees of freedom
+
+
+def test_spectral_embedding_separates_two_cliques_that_hardly_touch() -> None:
+    cliques = nx.disjoint_union(nx.complete_graph(12), nx.complete_graph(12))
+    cliques.add_edge(0, 12)
+    z = spectral_embedding(vgae.Graph.from_networkx(cliques), dim=1).embedding
+    similarity = z @ z.T
+    assert similarity[:12, :12].min() > similarity[:12, 12:].max()
+
+
+def test_spectral_embedding_needs_more_nodes_than_dimensions() -> None:
+    with pytest.raises(InputError, match="128 dimensions"):
+        spectral_embedding(vgae.Graph.from_networkx(nx.karate_club_graph()))
+
+
+def test_deepwalk_puts_neighbours_together() -> None:
+    graph = vgae.Graph.from_networkx(nx.connected_caveman_graph(6, 8))
+    scorer = deepwalk(graph, dim=16, seed=0)
+    pairs = np.array([(i, j) for i in range(48) for j in range(i)])
+    same = pairs[:, 0] // 8 == pairs[:, 1] // 8
+    z = scorer.embedding / np.linalg.norm(scorer.embedding, axis=1, keepdims=True)
+    cosine = (z[pairs[:, 0]] * z[pairs[:, 1]]).sum(axis=1)
+    assert cosine[same].mean() > cosine[~same].mean() + 0.3
