@@ -4,6 +4,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
@@ -248,7 +249,7 @@ def test_pyg_data_without_links_is_refused() -> None:
 
 @pytest.mark.parametrize("columns", [["source", "target"], ["id", "to"]])
 def test_a_data_frame_of_two_columns_is_rows_of_endpoints(columns: list[str]) -> None:
-    frame = pytest.importorskip("pandas").DataFrame(LINKS, columns=columns)
+    frame = pd.DataFrame(LINKS, columns=columns)
     assert_array_equal(Graph.of(frame).edges, EXPECTED.edges)
 
 
