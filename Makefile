@@ -8,6 +8,7 @@ STAMP := .venv/.installed
 demo: $(STAMP)
 	$(BIN)/vgae train cora --model vgae --out runs/demo --overwrite
 	$(BIN)/vgae evaluate runs/demo
+	$(BIN)/vgae plot runs/demo
 
 test: lint
 	$(BIN)/pytest

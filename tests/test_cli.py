@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import vgae
+from vgae.baselines import adamic_adar
 
 
 def run_vgae(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -102,6 +103,29 @@ def test_own_graph_in_an_npz_file_is_trained(tmp_path: Path) -> None:
     assert (summary["dataset"], summary["run"]) == ("mine", "runs/mine-gae-no-features")
     assert summary["features"] is False
     assert vgae.load(tmp_path / summary["run"]).graph_.num_nodes == 200
+
+
+def test_plot_draws_every_kind(trained: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+    folder, _ = trained
+    for kind in ("latent", "training", "ranking"):
+        arguments = ("plot", "runs/cora", "--kind", kind, "--projection", "pca", "--out", str(tmp_path / f"{kind}.png"))
+        result = run_vgae(*arguments, cwd=folder)
+        assert result.returncode == 0, result.stderr
+        assert (tmp_path / f"{kind}.png").read_bytes().startswith(b"\x89PNG")
+    assert_refused(run_vgae("plot", "runs/cora", "--kind", "pie", cwd=folder), "pie", "latent, training, ranking")
+
+
+def test_baseline_is_scored_on_the_split_of_train(
+    trained: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    folder, _ = trained
+    result = run_vgae("baseline", "aa", "cora", "--json", cwd=folder)
+    found = json.loads(result.stdout)
+    stored = json.loads((folder / "runs/cora/config.json").read_text())
+    assert found["split"] == stored["split_hash"]
+    split = vgae.split_links(vgae.load_dataset("cora"))
+    assert found["test"] == vgae.evaluate(adamic_adar(split.train), split.test)
+    assert_refused(run_vgae("baseline", "magic", "cora", cwd=folder), "magic", "sc, dw, cn, aa, ra, pa")
 
 
 def test_datasets_lists_the_published_sizes(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ LAYERS = [
     "train",
     "baselines",
     "experiments",
+    "report",
     "estimator",
     "cli",
     "__main__",

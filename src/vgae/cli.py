@@ -15,19 +15,23 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from vgae.baselines import BASELINES
 from vgae.errors import InputError, VgaeError
 from vgae.estimator import ESTIMATORS
 from vgae.evaluation.evaluate import evaluate as evaluate_scorer
+from vgae.evaluation.evaluate import score_held_out
 from vgae.experiments.paper import paper_result
 from vgae.graph.datasets import DATASETS, cache_path, load_dataset
 from vgae.graph.files import read_graph
 from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, split_links
+from vgae.report.figures import latent_space, project, ranking_curves, save_figure, training_curves
 from vgae.train.config import Config
 from vgae.train.run import Run, new_run_folder, read_run, write_run
 from vgae.version import __version__
 
 DEFAULTS = Config()
+KINDS = ("latent", "training", "ranking")
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
 
 app = typer.Typer(
@@ -105,7 +109,7 @@ def train(
         notes.print(
             f"trained {model.upper()} in {run.facts.seconds:.1f} s, kept in {folder}", highlight=False, soft_wrap=True
         )
-        _print_scores(run, run.metrics, ("auc", "ap"))
+        _print_scores(run.metrics, _paper_of(run), ("auc", "ap"))
 
 
 @app.command()
@@ -124,7 +128,59 @@ def evaluate(
     if as_json:
         _print_json(_summary(run_folder, run) | metrics)
     else:
-        _print_scores(run, metrics, tuple(next(iter(metrics.values()))))
+        _print_scores(metrics, _paper_of(run))
+
+
+@app.command()
+def plot(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    kind: Annotated[str, typer.Option(help=f"{', '.join(KINDS)}.")] = "latent",
+    projection: Annotated[
+        str, typer.Option(help="tsne or pca: how the latent space is brought to two dimensions.")
+    ] = "tsne",
+    out_file: Annotated[Path | None, typer.Option("--out", help="png, svg or pdf.  [default: RUN/KIND.png]")] = None,
+    debug: Debug = False,  # noqa: ARG001 - read in main
+) -> None:
+    """Draw a run: its latent space coloured by class, its training curves, or its ROC and precision-recall curves."""
+    if kind not in KINDS:
+        raise InputError(f"kind: {kind!r} is not one of {', '.join(KINDS)}.")
+    run = read_run(run_folder)
+    path = out_file or run_folder / f"{kind}.png"
+    if kind == "latent":
+        points = project(run.latent["mean"].numpy(), projection, seed=run.config.seed)
+        figure = latent_space(points, run.split.train.edges, run.split.train.labels)
+    elif kind == "training":
+        figure = training_curves(run.history)
+    else:
+        estimator = ESTIMATORS[run.config.model].from_run(run)
+        figure = ranking_curves(*score_held_out(estimator, run.split.test if len(run.split.test) else run.split.val))
+    save_figure(figure, path)
+    notes.print(f"drew {path}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def baseline(
+    method: Annotated[str, typer.Argument(metavar="METHOD", help=f"{', '.join(BASELINES)}.")],
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="A known dataset, or a graph in an npz file.")],
+    seed: Annotated[int, typer.Option(help="Walks and eigenvectors.")] = DEFAULTS.seed,
+    split_seed: Annotated[int, typer.Option(help="Which links are held out.")] = 0,
+    val: Annotated[float, typer.Option(help="Share of links for validation.")] = VAL_FRACTION,
+    test: Annotated[float, typer.Option(help="Share of links for testing.")] = TEST_FRACTION,
+    as_json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - read in main
+) -> None:
+    """Score a baseline on the split that train uses: spectral (sc), DeepWalk (dw), or a heuristic (cn aa ra pa)."""
+    if method not in BASELINES:
+        raise InputError(f"There is no baseline called {method!r}; the known ones are {', '.join(BASELINES)}.")
+    name, data = _open_graph(graph)
+    split = split_links(data, val=val, test=test, seed=split_seed)
+    scorer = BASELINES[method](split.train, seed)
+    held_out = {"validation": split.val, "test": split.test}
+    metrics = {part: evaluate_scorer(scorer, pairs) for part, pairs in held_out.items() if len(pairs)}
+    if as_json:
+        _print_json({"method": method, "dataset": name, "split": split.content_hash, **metrics})
+    else:
+        _print_scores(metrics, paper_result(name, method, features=True))
 
 
 @app.command()
@@ -176,16 +232,23 @@ def _summary(folder: Path, run: Run) -> dict[str, Any]:
     }
 
 
-def _print_scores(run: Run, metrics: dict[str, dict[str, float]], columns: tuple[str, ...]) -> None:
-    """Scores in percent, with the paper's beside them where it has any."""
+def _paper_of(run: Run) -> tuple[float, float] | None:
+    return paper_result(run.facts.dataset, run.config.model, features=run.facts.num_features > 0)
+
+
+def _print_scores(
+    metrics: dict[str, dict[str, float]], paper: tuple[float, float] | None, columns: tuple[str, ...] = ()
+) -> None:
+    """Scores in percent, all of them or some columns, with the paper's beside them where it has any."""
+    if not metrics:
+        return
+    columns = columns or tuple(next(iter(metrics.values())))
     table = Table(box=None, pad_edge=False)
     table.add_column("")
     for column in columns:
-        title = column.replace("hits", "Hits") if column.startswith("hits") else column.upper()
-        table.add_column(title, justify="right")
+        table.add_column(column.title() if column.startswith("hits") else column.upper(), justify="right")
     for name, values in metrics.items():
         table.add_row(name, *(f"{100 * values[column]:.1f}" for column in columns))
-    paper = paper_result(run.facts.dataset, run.config.model, features=run.facts.num_features > 0)
     if paper:
         table.add_row("paper, test", *(f"{value:.1f}" for value in paper))
     out.print(table)

@@ -102,9 +102,11 @@ class LinkSplit:
                     raise LeakError(f"{shared} of the pairs in {second} are also in {first}.")
 
     def save(self, path: str | Path) -> None:
-        """Write the split, its seed and hash and the nodes' ids into one npz file, in one step."""
-        ids = {} if self.train.node_ids is None else {"node_ids": pack_ids(self.train.node_ids)}
-        content: dict[str, Any] = dict(self._parts(), **ids, num_nodes=self.train.num_nodes, seed=self.seed)
+        """Write the split, its seed and hash and the nodes' ids and labels into one npz file, in one step."""
+        content: dict[str, Any] = dict(self._parts(), num_nodes=self.train.num_nodes, seed=self.seed)
+        for name, values in (("node_ids", self.train.node_ids), ("labels", self.train.labels)):
+            if values is not None:
+                content[name] = pack_ids(values)
         write_npz(Path(path), format=FORMAT, content_hash=self.content_hash, **content)
 
     @classmethod
@@ -120,7 +122,7 @@ class LinkSplit:
             num_nodes, seed = int(parts["num_nodes"]), int(parts["seed"])
             pairs = {name: parts[name] for name in PARTS}
             intact = _hash(num_nodes, pairs) == str(parts["content_hash"])
-            ids = unpack_ids(parts["node_ids"]) if "node_ids" in parts else None
+            ids, labels = (unpack_ids(parts[name]) if name in parts else None for name in ("node_ids", "labels"))
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{path}: not a split saved by vgae.") from None
         if not known:
@@ -130,7 +132,11 @@ class LinkSplit:
         if graph is not None and graph.num_nodes != num_nodes:
             raise InputError(f"{path}: this split was made from another graph, of {num_nodes} nodes.")
         split = cls(
-            train=Graph(num_nodes, pairs["train"], node_ids=ids) if graph is None else graph.with_edges(pairs["train"]),
+            train=(
+                Graph(num_nodes, pairs["train"], labels=labels, node_ids=ids)
+                if graph is None
+                else graph.with_edges(pairs["train"])
+            ),
             val=HeldOut(pairs["val_links"], pairs["val_non_links"]),
             test=HeldOut(pairs["test_links"], pairs["test_non_links"]),
             seed=seed,

@@ -2,7 +2,7 @@
 
     config.json         the configuration, where the graph came from, versions, and the hashes of the other files
     model.safetensors   the weights, and the posterior's parameters over the training graph
-    split.npz           the training graph's links, the held-out pairs, the nodes' ids
+    split.npz           the training graph's links, the held-out pairs, the nodes' ids and labels
     history.jsonl       the logged iterations
     metrics.json        the scores on the held-out pairs
 
