@@ -18,8 +18,7 @@ from rich.table import Table
 from vgae.baselines import BASELINES
 from vgae.errors import InputError, VgaeError
 from vgae.estimator import ESTIMATORS
-from vgae.evaluation.evaluate import evaluate as evaluate_scorer
-from vgae.evaluation.evaluate import score_held_out
+from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.experiments.paper import paper_result
 from vgae.graph.datasets import DATASETS, cache_path, load_dataset
 from vgae.graph.files import read_graph
@@ -121,8 +120,7 @@ def evaluate(
     """Score a run on its held-out links: AUC, AP, MRR and Hits@K."""
     run = read_run(run_folder)
     estimator = ESTIMATORS[run.config.model].from_run(run)
-    held_out = {"validation": run.split.val, "test": run.split.test}
-    metrics = {name: evaluate_scorer(estimator, pairs) for name, pairs in held_out.items() if len(pairs)}
+    metrics = evaluate_split(estimator, run.split)
     if not metrics:
         raise InputError(f"{run_folder}: this run has no held-out pairs to score.")
     if as_json:
@@ -174,9 +172,7 @@ def baseline(
         raise InputError(f"There is no baseline called {method!r}; the known ones are {', '.join(BASELINES)}.")
     name, data = _open_graph(graph)
     split = split_links(data, val=val, test=test, seed=split_seed)
-    scorer = BASELINES[method](split.train, seed)
-    held_out = {"validation": split.val, "test": split.test}
-    metrics = {part: evaluate_scorer(scorer, pairs) for part, pairs in held_out.items() if len(pairs)}
+    metrics = evaluate_split(BASELINES[method](split.train, seed), split)
     if as_json:
         _print_json({"method": method, "dataset": name, "split": split.content_hash, **metrics})
     else:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vgae.errors import InputError
-from vgae.evaluation.evaluate import evaluate, score_held_out
+from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import check_pairs
@@ -84,6 +84,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
                 trained = train(graph, config, validation, bar)
         else:
             trained = train(graph, config, validation)
+        self.config_ = config
         self.graph_ = graph
         self.n_features_in_ = graph.num_features
         self.validation_ = validation
@@ -150,14 +151,13 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         """Everything a run folder keeps, scores on the split's held-out pairs included."""
         if split is None:
             split = LinkSplit(self.graph_, self.validation_ or HeldOut.none(), HeldOut.none(), seed=0)
-        held_out = {"validation": split.val, "test": split.test}
         return Run(
-            config=self._config(),
+            config=self.config_,
             model=self.model_,
             latent=self.latent_,
             split=split,
             history=self.history_,
-            metrics={name: evaluate(self, pairs) for name, pairs in held_out.items() if len(pairs)},
+            metrics=evaluate_split(self, split),
             facts=Facts(
                 dataset=dataset,
                 num_features=self.n_features_in_,
@@ -175,6 +175,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         parameters = asdict(run.config)
         del parameters["model"]
         estimator = cls(**parameters)
+        estimator.config_ = run.config
         estimator.graph_ = run.split.train
         estimator.validation_ = run.split.val
         estimator.model_ = run.model

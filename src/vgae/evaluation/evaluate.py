@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from vgae.evaluation.metrics import Scores, link_metrics
 from vgae.graph.pairs import Pairs
-from vgae.graph.split import HeldOut
+from vgae.graph.split import HeldOut, LinkSplit
 
 
 class Scorer(Protocol):
@@ -26,3 +26,9 @@ def score_held_out(scorer: Scorer, held_out: HeldOut) -> tuple[Scores, Scores]:
 def evaluate(scorer: Scorer, held_out: HeldOut) -> dict[str, float]:
     """AUC, AP, MRR and Hits@K of a scorer on held-out pairs."""
     return link_metrics(*score_held_out(scorer, held_out))
+
+
+def evaluate_split(scorer: Scorer, split: LinkSplit) -> dict[str, dict[str, float]]:
+    """The metrics on a split's validation and test pairs, as far as there are any."""
+    held_out = {"validation": split.val, "test": split.test}
+    return {name: evaluate(scorer, pairs) for name, pairs in held_out.items() if len(pairs)}

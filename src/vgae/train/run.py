@@ -84,9 +84,7 @@ def new_run_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
     try:
         yield staging
         staging.chmod(0o755)
-        if folder.exists():
-            shutil.rmtree(folder)
-        staging.rename(folder)
+        _swap(staging, folder)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -145,6 +143,17 @@ def _may_replace(folder: Path, overwrite: bool) -> bool:
     if not any(folder.iterdir()):
         return True
     return overwrite and (folder / "config.json").is_file() and (folder / "model.safetensors").is_file()
+
+
+def _swap(staging: Path, folder: Path) -> None:
+    """Put the new folder in place; the old one is deleted only after that."""
+    if not folder.exists():
+        staging.rename(folder)
+        return
+    old = staging.with_name(f"{staging.name}.old")
+    folder.rename(old)
+    staging.rename(folder)
+    shutil.rmtree(old)
 
 
 def _check_files(folder: Path, hashes: dict[str, str]) -> None:
