@@ -7,24 +7,30 @@ nothing else there. Errors are one sentence: exit 2 for bad input, 1 for a failu
 import json
 import sys
 import traceback
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from vgae.baselines import BASELINES
 from vgae.errors import InputError, VgaeError
 from vgae.estimator import ESTIMATORS
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
-from vgae.experiments.paper import paper_result
+from vgae.experiments.paper import TABLE_1, paper_result
+from vgae.experiments.reproduce import DATASETS as DATASETS_OF_PAPER
+from vgae.experiments.reproduce import METHODS, Cell, Result, Store, plan, reproduce, summarise
 from vgae.graph.datasets import DATASETS, cache_path, load_dataset
-from vgae.graph.files import read_graph
+from vgae.graph.files import atomic_write, read_graph, write_json
 from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, split_links
 from vgae.report.figures import latent_space, project, ranking_curves, save_figure, training_curves
+from vgae.report.tables import to_latex, to_markdown
 from vgae.train.config import Config
 from vgae.train.run import Run, new_run_folder, read_run, write_run
 from vgae.version import __version__
@@ -179,6 +185,46 @@ def baseline(
         _print_scores(metrics, paper_result(name, method, features=True))
 
 
+@app.command("reproduce")
+def reproduce_paper(
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="One of the datasets; may be repeated.  [default: all]")
+    ] = None,
+    model: Annotated[list[str] | None, typer.Option(help="SC, DW, GAE*, VGAE*, GAE, VGAE; may be repeated.")] = None,
+    runs: Annotated[int, typer.Option(help="Runs per cell; run i has seed i.")] = 10,
+    splits: Annotated[int, typer.Option(help="Different splits; run i uses split i mod this number.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="One run per cell.")] = False,
+    out_folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("results"),
+    as_json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - read in main
+) -> None:
+    """Run the paper's Table 1 again; what is in the folder already is not run twice."""
+    tasks = plan(dataset or DATASETS_OF_PAPER, model or METHODS, runs=1 if quick else runs, splits=splits)
+    store = Store(out_folder, splits=splits)
+    results: list[Result] = []
+    bar = Progress(
+        TextColumn("{task.completed}/{task.total} runs"), BarColumn(), TimeRemainingColumn(elapsed_when_finished=True)
+    )
+    bar_task = bar.add_task("", total=len(tasks))
+    shown = notes if notes.is_terminal and not as_json else Console(quiet=True)
+    with Live(console=shown, refresh_per_second=2) as live:
+        for result in reproduce(tasks, store):
+            results.append(result)
+            bar.update(bar_task, completed=len(results))
+            live.update(Group(_table_1(summarise(results)), bar))
+    table = summarise(results)
+    cells = {name: {method: asdict(cell) for method, cell in row.items()} for name, row in table.items()}
+    write_json(out_folder / "table.json", cells)
+    for name, text in (("table.md", to_markdown(table)), ("table.tex", to_latex(table))):
+        with atomic_write(out_folder / name) as file:
+            file.write(text.encode())
+    if as_json:
+        _print_json(cells)
+    else:
+        out.print(_table_1(table))
+        notes.print(f"kept in {out_folder}: table.json, table.md, table.tex", highlight=False, soft_wrap=True)
+
+
 @app.command()
 def datasets(
     as_json: Json = False,
@@ -198,6 +244,24 @@ def datasets(
         cached = "yes" if cache_path(name).exists() else "no"
         table.add_row(name, *(f"{count:,}" for count in counts), cached, info.description)
     out.print(table)
+
+
+def _table_1(table: Mapping[str, Mapping[str, Cell]]) -> Table:
+    """Our AUC / AP in percent, the paper's in brackets, the number of runs behind a cell that is not complete yet."""
+    view = Table(box=None, pad_edge=False)
+    view.add_column("AUC / AP (paper)")
+    for name in table:
+        view.add_column(name, justify="right")
+    for method in METHODS:
+        row = []
+        for name, cells in table.items():
+            paper = TABLE_1[name][method]
+            cell = cells.get(method)
+            ours = "–" if cell is None else f"{cell.auc:.1f} / {cell.ap:.1f}"
+            row.append(f"{ours} ({paper[0]:.1f} / {paper[1]:.1f}) {'' if cell is None else f'n={cell.num_runs}'}")
+        if any(method in cells for cells in table.values()):
+            view.add_row(method, *row)
+    return view
 
 
 def _open_graph(source: str) -> tuple[str, Graph]:

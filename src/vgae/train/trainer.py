@@ -13,11 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from vgae.errors import TrainingError
 from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.graph import Graph
+from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
@@ -55,6 +58,14 @@ class Trained:
     objective_reason: str
     seconds: float
     best_iteration: int
+
+    @torch.no_grad()
+    def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
+        """Logits of links between pairs of node indices (M×2), at the posterior mean."""
+        mean = self.posterior.mean
+        logits = self.model.decoder.logits(mean, torch.tensor(pairs, device=mean.device))
+        result: npt.NDArray[np.float32] = logits.cpu().numpy()
+        return result
 
 
 class Watcher:

@@ -1,0 +1,199 @@
+"""Running the paper again: datasets × methods × runs, each result stored the moment it is there.
+
+Run i has seed i and split i mod K: with K = 1, the default, ten initialisations on one split, as in the paper. A result
+is one small file, written in one step and never changed, so a reproduction that is killed goes on where it stopped and
+ends with the same numbers. Every run has one thread to itself, and as many run side by side as there are cores: a
+result then depends neither on the number of cores nor on what else is running.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vgae.baselines import BASELINES
+from vgae.errors import InputError
+from vgae.evaluation.evaluate import Scorer, evaluate
+from vgae.experiments.paper import TABLE_1
+from vgae.graph.datasets import load_dataset
+from vgae.graph.files import read_json, write_json
+from vgae.graph.graph import Graph
+from vgae.graph.split import split_links
+from vgae.train.config import Config
+from vgae.train.trainer import train
+from vgae.version import __version__
+
+DATASETS = tuple(TABLE_1)
+METHODS = tuple(TABLE_1["cora"])
+PROTOCOL = Config(objective="exact", device="cpu", eval_every=Config().iterations)  # nothing is logged on the way
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run of one method on one dataset."""
+
+    dataset: str
+    method: str
+    split: int
+    seed: int
+
+    @property
+    def file_name(self) -> str:
+        """Where its result is stored."""
+        return f"{self.dataset}-{self.method.replace('*', '-star')}-split{self.split}-seed{self.seed}.json"
+
+
+@dataclass(frozen=True)
+class Result:
+    """Test AUC and AP of a task, as fractions of 1, and how long it took."""
+
+    task: Task
+    auc: float
+    ap: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of Table 1: mean and standard error over the runs, in percent."""
+
+    auc: float
+    ap: float
+    auc_error: float
+    ap_error: float
+    num_runs: int
+
+    @classmethod
+    def of(cls, results: Sequence[Result]) -> Cell:
+        """The summary of one method's results on one dataset."""
+        auc, ap = [100 * result.auc for result in results], [100 * result.ap for result in results]
+        return cls(statistics.mean(auc), statistics.mean(ap), _error(auc), _error(ap), len(results))
+
+
+def plan(datasets: Sequence[str], methods: Sequence[str], *, runs: int, splits: int) -> list[Task]:
+    """All tasks of a reproduction, the long ones first so that no core waits for the last of them."""
+    for name, chosen, known in (("dataset", datasets, DATASETS), ("model", methods, METHODS)):
+        for choice in chosen:
+            if choice not in known:
+                raise InputError(f"{name}: {choice!r} is not one of {', '.join(known)}.")
+    if runs < 1 or splits < 1:
+        raise InputError(f"runs and splits: at least 1 of each is needed, got {runs} and {splits}.")
+    tasks = [
+        Task(dataset, method, seed % splits, seed) for dataset in datasets for method in methods for seed in range(runs)
+    ]
+    return sorted(tasks, key=lambda task: -DATASETS.index(task.dataset))
+
+
+def run_task(task: Task) -> Result:
+    """Fit the method on the split's training graph and score it on its test pairs."""
+    started = time.perf_counter()
+    split = split_links(load_dataset(task.dataset), seed=task.split)
+    scores = evaluate(_fit(task, split.train), split.test)
+    return Result(task, scores["auc"], scores["ap"], time.perf_counter() - started)
+
+
+class Store:
+    """The folder that holds the results of one reproduction; results of another kind are refused, not mixed."""
+
+    def __init__(self, folder: Path, *, splits: int) -> None:
+        self.folder = folder
+        description = {"format": FORMAT, "vgae": __version__, "splits": splits, "protocol": asdict(PROTOCOL)}
+        path = folder / "reproduction.json"
+        if path.exists():
+            found = read_json(path)
+            changed = sorted(name for name in description if found.get(name) != description[name])
+            if changed:
+                raise InputError(
+                    f"{folder}: it holds results of another reproduction (different: {', '.join(changed)}); "
+                    "choose another folder."
+                )
+            return
+        if folder.exists() and any(folder.iterdir()):
+            raise InputError(f"{folder}: this folder is already used for something else; choose another.")
+        try:
+            write_json(path, description)
+        except OSError as error:
+            raise InputError(f"{folder}: the folder cannot be written ({error.strerror}); choose another.") from None
+
+    def _path(self, task: Task) -> Path:
+        return self.folder / "runs" / task.file_name
+
+    def put(self, result: Result) -> None:
+        """Store a result, in one step."""
+        write_json(self._path(result.task), asdict(result))
+
+    def get(self, task: Task) -> Result | None:
+        """The stored result of a task, if there is one."""
+        path = self._path(task)
+        if not path.exists():
+            return None
+        content = read_json(path)
+        try:
+            result = Result(Task(**content.pop("task")), **content)
+        except (KeyError, TypeError):
+            raise InputError(f"{path}: not a stored result; delete the file to have the run repeated.") from None
+        if result.task != task:
+            raise InputError(f"{path}: this is the result of another run; delete the file to have it repeated.")
+        return result
+
+
+def reproduce(tasks: Sequence[Task], store: Store, *, workers: int | None = None) -> Iterator[Result]:
+    """Results as they become known: the stored ones at once, the others when they are done."""
+    stored = {task: store.get(task) for task in tasks}
+    yield from (result for result in stored.values() if result is not None)
+    missing = [task for task, result in stored.items() if result is None]
+    if not missing:
+        return
+    for dataset in {task.dataset for task in missing}:
+        load_dataset(dataset)  # once, before the workers all ask for it
+    # Fresh processes rather than forks: threads of the numerical libraries do not survive a fork.
+    with ProcessPoolExecutor(
+        max_workers=min(len(missing), workers or os.cpu_count() or 1),
+        mp_context=get_context("spawn"),
+        initializer=torch.set_num_threads,
+        initargs=(1,),
+    ) as pool:
+        pending = [pool.submit(run_task, task) for task in missing]
+        try:
+            for future in as_completed(pending):
+                result = future.result()
+                store.put(result)
+                yield result
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def summarise(results: Sequence[Result]) -> dict[str, dict[str, Cell]]:
+    """Table 1 as far as it is known: cells by dataset and method, in the paper's order."""
+    return {
+        dataset: {
+            method: Cell.of(cell)
+            for method in METHODS
+            if (cell := [r for r in results if (r.task.dataset, r.task.method) == (dataset, method)])
+        }
+        for dataset in DATASETS
+        if any(result.task.dataset == dataset for result in results)
+    }
+
+
+def _fit(task: Task, graph: Graph) -> Scorer:
+    if task.method.lower() in BASELINES:
+        return BASELINES[task.method.lower()](graph, task.seed)
+    model, features = task.method.rstrip("*").lower(), not task.method.endswith("*")
+    config: Any = replace(PROTOCOL, model=model, features=features, seed=task.seed)
+    return train(graph if features else graph.without_features(), config)
+
+
+def _error(values: Sequence[float]) -> float:
+    """Standard error of the mean; NaN for a single value."""
+    return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")

@@ -1,0 +1,53 @@
+"""Table 1, ours beside the paper's, as Markdown and as LaTeX."""
+
+import math
+from collections.abc import Mapping
+
+from vgae.experiments.paper import TABLE_1
+from vgae.experiments.reproduce import Cell
+
+Table = Mapping[str, Mapping[str, Cell]]
+
+
+def to_markdown(table: Table) -> str:
+    """One row per dataset and method: ours with its standard error, the paper's, and the difference."""
+    lines = [
+        "| dataset | method | AUC | paper | difference | AP | paper | difference | runs |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for dataset, cells in table.items():
+        for method, cell in cells.items():
+            paper = TABLE_1[dataset][method]
+            auc = (_with_error(cell.auc, cell.auc_error, "±"), f"{paper[0]:.1f}", f"{cell.auc - paper[0]:+.1f}")
+            ap = (_with_error(cell.ap, cell.ap_error, "±"), f"{paper[1]:.1f}", f"{cell.ap - paper[1]:+.1f}")
+            lines.append("| " + " | ".join([dataset, method, *auc, *ap, str(cell.num_runs)]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def to_latex(table: Table) -> str:
+    """The table in the paper's own layout: methods down, datasets across, AUC and AP; for the booktabs package."""
+    datasets = list(table)
+    methods = [method for method in TABLE_1["cora"] if any(method in cells for cells in table.values())]
+    head = " & ".join(rf"\multicolumn{{2}}{{c}}{{{dataset.title()}}}" for dataset in datasets)
+    lines = [
+        rf"\begin{{tabular}}{{l{'cc' * len(datasets)}}}",
+        r"\toprule",
+        rf"Method & {head} \\",
+        " & ".join(["", *["AUC & AP"] * len(datasets)]) + r" \\",
+        r"\midrule",
+    ]
+    for method in methods:
+        cells = [_latex_cell(table[dataset].get(method)) for dataset in datasets]
+        lines.append(" & ".join([method.replace("*", r"$^*$"), *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def _latex_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "-- & --"
+    values = ((cell.auc, cell.auc_error), (cell.ap, cell.ap_error))
+    return " & ".join(f"${_with_error(value, error, chr(92) + 'pm')}$" for value, error in values)
+
+
+def _with_error(value: float, error: float, sign: str) -> str:
+    return f"{value:.1f}" if math.isnan(error) else f"{value:.1f} {sign} {error:.1f}"

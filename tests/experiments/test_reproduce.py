@@ -1,0 +1,137 @@
+"""Reproducing the paper: what is planned, stored, summed up, refused, and resumed after a kill."""
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import vgae
+from vgae.errors import InputError
+from vgae.experiments.paper import TABLE_1, paper_result
+from vgae.experiments.reproduce import (
+    DATASETS,
+    METHODS,
+    Cell,
+    Result,
+    Store,
+    Task,
+    plan,
+    reproduce,
+    run_task,
+    summarise,
+)
+from vgae.report.tables import to_latex, to_markdown
+
+
+def result(method: str, seed: int, auc: float, ap: float) -> Result:
+    return Result(Task("cora", method, 0, seed), auc, ap, seconds=1.0)
+
+
+def test_table_1_has_all_36_figures_of_the_paper() -> None:
+    assert [len(methods) for methods in TABLE_1.values()] == [6, 6, 6]
+    assert paper_result("pubmed", "gae", features=True) == (96.4, 96.5)
+    assert paper_result("citeseer", "vgae", features=False) == (78.9, 84.1)
+    assert paper_result("karate", "vgae", features=True) is None
+
+
+def test_plan_gives_run_i_seed_i_and_split_i_modulo_the_splits() -> None:
+    tasks = plan(DATASETS, METHODS, runs=10, splits=3)
+    assert len(tasks) == len(set(tasks)) == 3 * 6 * 10
+    assert all(task.split == task.seed % 3 for task in tasks)
+    assert [task.dataset for task in tasks[:60]] == ["pubmed"] * 60
+    assert len({task.file_name for task in tasks}) == len(tasks)
+
+
+@pytest.mark.parametrize(
+    ("datasets", "methods", "runs", "words"),
+    [
+        (["karate"], METHODS, 1, "cora, citeseer, pubmed"),
+        (["cora"], ["GCN"], 1, "SC, DW, GAE"),
+        (["cora"], METHODS, 0, "at least 1"),
+    ],
+)
+def test_bad_plans_list_what_is_known(datasets: list[str], methods: list[str], runs: int, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        plan(datasets, methods, runs=runs, splits=1)
+
+
+def test_cells_are_means_and_standard_errors_in_percent() -> None:
+    values = [0.9, 0.92, 0.97]
+    cell = summarise([result("GAE", seed, auc, 0.5) for seed, auc in enumerate(values)])["cora"]["GAE"]
+    assert cell.auc == pytest.approx(93.0)
+    assert cell.auc_error == pytest.approx(100 * statistics.stdev(values) / 3**0.5)
+    assert (cell.ap, cell.ap_error, cell.num_runs) == (50.0, 0.0, 3)
+
+
+def test_tables_show_ours_the_papers_and_the_difference() -> None:
+    table = {"cora": {"VGAE": Cell(91.04, 93.0, 0.26, 0.3, 10), "SC": Cell(84.6, 88.0, float("nan"), float("nan"), 1)}}
+    markdown = to_markdown(table)
+    assert "| cora | VGAE | 91.0 ± 0.3 | 91.4 | -0.4 | 93.0 ± 0.3 | 92.6 | +0.4 | 10 |" in markdown
+    assert "| cora | SC | 84.6 | 84.6 | +0.0 | 88.0 | 88.5 | -0.5 | 1 |" in markdown
+    latex = to_latex(table)
+    assert r"VGAE & $91.0 \pm 0.3$ & $93.0 \pm 0.3$ \\" in latex
+    assert latex.index("SC &") < latex.index("VGAE &")
+
+
+def test_a_task_is_the_estimator_on_that_split_with_that_seed() -> None:
+    found = run_task(Task("cora", "GAE*", split=2, seed=5))
+    split = vgae.split_links(vgae.load_dataset("cora"), seed=2)
+    model = vgae.GAE(features=False, seed=5, objective="exact").fit(split.train)
+    assert found.auc == pytest.approx(model.score(split.test)["auc"], abs=0.002)
+
+
+def test_stored_results_come_back_and_are_not_run_again(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results", splits=1)
+    fake = result("GAE", 0, 0.123, 0.456)
+    store.put(fake)
+    assert list(reproduce([fake.task], Store(tmp_path / "results", splits=1))) == [fake]
+
+
+def test_another_reproduction_is_refused_not_mixed(tmp_path: Path) -> None:
+    Store(tmp_path / "results", splits=1)
+    with pytest.raises(InputError, match="different: splits"):
+        Store(tmp_path / "results", splits=10)
+    description = tmp_path / "results" / "reproduction.json"
+    description.write_text(json.dumps(json.loads(description.read_text()) | {"vgae": "0.0.1"}))
+    with pytest.raises(InputError, match="different: vgae"):
+        Store(tmp_path / "results", splits=1)
+
+
+def test_used_folder_and_damaged_result_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="already used"):
+        Store(tmp_path, splits=1)
+    store = Store(tmp_path / "results", splits=1)
+    task = Task("cora", "GAE", 0, 0)
+    (tmp_path / "results" / "runs").mkdir()
+    (tmp_path / "results" / "runs" / task.file_name).write_text('{"auc": 1}')
+    with pytest.raises(InputError, match="not a stored result"):
+        store.get(task)
+
+
+def test_killed_reproduction_ends_with_the_numbers_of_an_uninterrupted_one(tmp_path: Path) -> None:
+    def command(folder: str) -> list[str]:
+        arguments = ["--dataset", "cora", "--model", "GAE*", "--model", "SC", "--runs", "3", "--out", folder]
+        return [sys.executable, "-m", "vgae", "reproduce", *arguments]
+
+    whole = subprocess.run(command("whole"), cwd=tmp_path, capture_output=True, text=True, check=True)
+    process = subprocess.Popen(command("killed"), cwd=tmp_path, start_new_session=True)
+    for _ in range(600):
+        if len(list((tmp_path / "killed" / "runs").glob("*.json"))) >= 2:
+            break
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    stored = {path.name: path.read_bytes() for path in (tmp_path / "killed" / "runs").glob("cora*.json")}
+    assert stored
+    resumed = subprocess.run(command("killed"), cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert resumed.stdout == whole.stdout
+    assert (tmp_path / "killed/table.json").read_bytes() == (tmp_path / "whole/table.json").read_bytes()
+    for name, content in stored.items():
+        assert (tmp_path / "killed" / "runs" / name).read_bytes() == content
