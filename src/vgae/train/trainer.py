@@ -144,10 +144,14 @@ def _repeatable(device: torch.device) -> Iterator[None]:
 
 
 def _generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.Generator]:
-    """Initial weights are drawn on the CPU, so that they do not depend on the device."""
+    """Initial weights are drawn on the CPU, so that they do not depend on the device.
+
+    The second seed is mixed from the first: torch's CPU generator knows only 32 bits of a seed, and two generators with
+    the same 32 bits would give noise that is a function of the weights.
+    """
     init = torch.Generator().manual_seed(seed)
-    chance = torch.Generator(device).manual_seed(seed + 2**32)
-    return init, chance
+    mixed = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
+    return init, torch.Generator(device).manual_seed(mixed)
 
 
 def _make_objective(
