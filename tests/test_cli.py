@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +102,7 @@ def test_own_graph_in_an_npz_file_is_trained(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     summary = json.loads(result.stdout)
-    assert (summary["dataset"], summary["run"]) == ("mine", "runs/mine-gae-no-features")
+    assert (summary["dataset"], summary["run"]) == ("mine.npz", "runs/mine-gae-no-features")
     assert summary["features"] is False
     assert vgae.load(tmp_path / summary["run"]).graph_.num_nodes == 200
 
@@ -228,13 +230,41 @@ def test_damaged_run_is_refused(trained: tuple[Path, subprocess.CompletedProcess
     assert_refused(run_vgae("evaluate", "broken", cwd=tmp_path), "model.safetensors", "hash")
 
 
+def test_own_file_is_not_taken_for_a_dataset_of_the_paper(tmp_path: Path) -> None:
+    vgae.write_graph(str(tmp_path / "cora.npz"), vgae.stochastic_block_model(200, 2, seed=0))
+    result = run_vgae("train", "cora.npz", "--iterations", "2", "--out", "a[bold]b", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "paper" not in result.stdout
+    assert "kept in a[bold]b" in result.stderr
+
+
+def test_ctrl_c_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "vgae", "train", "cora", "--iterations", "1000000", "--out", "new/run"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    for _ in range(1200):
+        if (tmp_path / "new").exists():
+            break
+        time.sleep(0.05)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "vgae: Interrupted; nothing was kept."
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_held_out_is_null_in_json(tmp_path: Path) -> None:
+    arguments = ("train", "cora", "--val", "0", "--test", "0", "--iterations", "2", "--json")
+    found = json.loads(run_vgae(*arguments, cwd=tmp_path).stdout)
+    assert (found["validation"], found["test"]) == (None, None)
+
+
 def test_failure_on_good_input_exits_with_1_and_debug_shows_where(tmp_path: Path) -> None:
     path = small_graph(tmp_path / "huge.npz", features=np.full((12, 2), 1e25))
     arguments = ("train", path, "--val", "0.1", "--test", "0.1")
     result = run_vgae(*arguments, cwd=tmp_path)
     assert result.returncode == 1
-    assert "training has diverged" in result.stderr.splitlines()[-1]
+    assert "Training has diverged" in result.stderr.splitlines()[-1]
     assert "Traceback" not in result.stderr
     assert "Traceback" in run_vgae(*arguments, "--debug", cwd=tmp_path).stderr
-    assert [found.name for found in tmp_path.iterdir() if found.name != "runs"] == ["huge.npz"]
-    assert list((tmp_path / "runs").iterdir()) == []
+    assert [found.name for found in tmp_path.iterdir()] == ["huge.npz"]

@@ -78,6 +78,20 @@ def test_pairs_out_of_range_are_named(split: vgae.LinkSplit) -> None:
         model.predict_proba([(0, 1), (0, 200)])
 
 
+def test_any_array_of_pairs_is_scored_without_complaint(split: vgae.LinkSplit) -> None:
+    model = vgae.GAE(iterations=2).fit(split.train)
+    edges = split.train.edges  # read-only
+    np.testing.assert_allclose(model.predict_proba(edges[:, ::-1]), model.predict_proba(edges), rtol=1e-6)
+    np.testing.assert_array_equal(model.logits(edges[::2]), model.logits(edges)[::2])
+
+
+def test_what_is_not_held_out_pairs_is_named(split: vgae.LinkSplit) -> None:
+    with pytest.raises(InputError, match=r"split\.val or split\.test, not LinkSplit"):
+        vgae.GAE(iterations=2).fit(split.train, validation=split)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="not tuple"):
+        vgae.GAE(iterations=2).fit(split.train).score((1, 2))  # type: ignore[arg-type]
+
+
 def test_embeddings_can_be_changed_without_harm(split: vgae.LinkSplit) -> None:
     model = vgae.GAE(iterations=2).fit(split.train)
     before = model.transform()
@@ -111,8 +125,9 @@ def test_transform_refuses_what_the_model_cannot_know(split: vgae.LinkSplit) -> 
 
 
 def test_early_stopping_needs_validation_pairs(split: vgae.LinkSplit) -> None:
-    with pytest.raises(InputError, match="early_stopping"):
-        vgae.GAE(early_stopping=10).fit(split.train)
+    for nothing in (None, vgae.HeldOut.none()):
+        with pytest.raises(InputError, match="early_stopping"):
+            vgae.GAE(early_stopping=10).fit(split.train, validation=nothing)
 
 
 def test_cora_reaches_the_papers_figures_on_one_split() -> None:

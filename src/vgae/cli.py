@@ -31,12 +31,13 @@ from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, split_links
 from vgae.report.figures import latent_space, project, ranking_curves, save_figure, training_curves
 from vgae.report.tables import to_latex, to_markdown
-from vgae.train.config import Config
+from vgae.train.config import Config, choose_device
 from vgae.train.run import Run, new_run_folder, read_run, write_run
 from vgae.version import __version__
 
 DEFAULTS = Config()
 KINDS = ("latent", "training", "ranking")
+INTERRUPTED = 130
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
 
 app = typer.Typer(
@@ -46,8 +47,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-out = Console()
-notes = Console(stderr=True)
+out = Console(markup=False)
+notes = Console(stderr=True, markup=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
@@ -66,11 +67,13 @@ def train(
     learning_rate: Annotated[float, typer.Option(help="Adam's learning rate.")] = DEFAULTS.learning_rate,
     objective: Annotated[str, typer.Option(help="exact, sampled or auto.")] = DEFAULTS.objective,
     weighting: Annotated[str, typer.Option(help="paper or elbo.")] = DEFAULTS.weighting,
-    num_negatives: Annotated[int | None, typer.Option(help="Zeros per step of the sampled objective.")] = None,
+    num_negatives: Annotated[
+        int | None, typer.Option(help="Zeros per step of the sampled objective.")
+    ] = DEFAULTS.num_negatives,
     eval_every: Annotated[int, typer.Option(help="Iterations between validation scores.")] = DEFAULTS.eval_every,
     early_stopping: Annotated[
         int | None, typer.Option(help="Stop after so many iterations without a better score.")
-    ] = None,
+    ] = DEFAULTS.early_stopping,
     seed: Annotated[int, typer.Option(help="Initialisation and noise.")] = DEFAULTS.seed,
     split_seed: Annotated[int, typer.Option(help="Which links are held out.")] = 0,
     val: Annotated[float, typer.Option(help="Share of links for validation.")] = VAL_FRACTION,
@@ -97,9 +100,10 @@ def train(
         seed=seed,
         device=device,
     )
+    choose_device(config.device)
     name, data = _open_graph(graph)
     split = split_links(data, val=val, test=test, seed=split_seed)
-    folder = out_folder or Path("runs") / f"{name}-{model}{'' if config.features else '-no-features'}"
+    folder = out_folder or Path("runs") / f"{Path(name).stem}-{model}{'' if config.features else '-no-features'}"
     with new_run_folder(folder, overwrite=overwrite) as staging:
         if not as_json:
             notes.print(f"{name}: {data} · {data.cleaning}", highlight=False, soft_wrap=True)
@@ -270,7 +274,7 @@ def _open_graph(source: str) -> tuple[str, Graph]:
         return source.lower(), load_dataset(source)
     path = Path(source)
     if path.suffix == ".npz":
-        return path.stem, read_graph(path)
+        return str(path), read_graph(path)
     raise InputError(
         f"{source!r} is neither a known dataset ({', '.join(DATASETS)}) nor a graph in an npz file; "
         "see vgae datasets for the first, vgae.graph.files for the second."
@@ -285,10 +289,12 @@ def _summary(folder: Path, run: Run) -> dict[str, Any]:
         "features": run.facts.num_features > 0,
         "objective": run.facts.objective,
         "objective_reason": run.facts.objective_reason,
-        "iterations": run.facts.best_iteration,
+        "iterations": run.history[-1].iteration,
+        "best_iteration": run.facts.best_iteration,
         "seconds": run.facts.seconds,
         "split": run.split.content_hash,
-        **run.metrics,
+        "validation": run.metrics.get("validation"),
+        "test": run.metrics.get("test"),
     }
 
 
@@ -325,9 +331,11 @@ def main() -> None:
     arguments = sys.argv[1:] or ["--help"]
     debug = "--debug" in arguments
     try:
-        app(arguments, prog_name="vgae", standalone_mode=False)
-    except KeyboardInterrupt:
-        sys.exit(_fail("Interrupted; nothing was kept.", 130, debug))
+        code = app(arguments, prog_name="vgae", standalone_mode=False)
+        if code == INTERRUPTED:  # typer makes an exit code of Ctrl-C
+            raise KeyboardInterrupt
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(_fail("Interrupted; nothing was kept", INTERRUPTED, debug))
     except InputError as error:
         sys.exit(_fail(str(error), 2, debug))
     except VgaeError as error:

@@ -73,10 +73,10 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         del y
         config = self._config()
         graph = Graph.of(graph)
-        if validation is None and config.early_stopping is not None:
-            raise InputError("early_stopping: there is nothing to stop by; give validation pairs to fit.")
         if validation is not None:
-            check_pairs(validation.pairs, graph.num_nodes, "validation")
+            check_pairs(_held_out(validation).pairs, graph.num_nodes, "validation")
+        if config.early_stopping is not None and not validation:
+            raise InputError("early_stopping: there is nothing to stop by; hold out validation pairs (val above 0).")
         if not config.features:
             graph = graph.without_features()
         if self.progress:
@@ -85,6 +85,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         else:
             trained = train(graph, config, validation)
         self.config_ = config
+        self.run_: Run | None = None
         self.graph_ = graph
         self.n_features_in_ = graph.num_features
         self.validation_ = validation
@@ -122,15 +123,12 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         with torch.no_grad():
             posterior = self.model_.to(device).encode(EncoderInputs.from_graph(graph, device))
         self.model_.cpu()
-        return posterior.mean.cpu().numpy()
+        return posterior.mean.cpu().contiguous().numpy()
 
     def logits(self, pairs: npt.ArrayLike) -> FloatArray:
         """Logits of links between pairs of node indices (M×2), at the posterior mean."""
         check_is_fitted(self)
-        checked = torch.from_numpy(check_pairs(pairs, self.graph_.num_nodes))
-        with torch.no_grad():
-            logits = self.model_.decoder.logits(self.latent_["mean"], checked)
-        return logits.numpy()
+        return self.model_.score_pairs(self.latent_["mean"], check_pairs(pairs, self.graph_.num_nodes))
 
     def predict_proba(self, pairs: npt.ArrayLike) -> FloatArray:
         """Probability of a link between each pair of node indices (M×2): σ of the logit."""
@@ -139,7 +137,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
     def score(self, held_out: HeldOut, y: None = None) -> dict[str, float]:
         """AUC and AP on held-out pairs, as fractions of 1; `vgae.evaluate` knows more metrics."""
         del y
-        return auc_and_ap(*score_held_out(self, held_out))
+        return auc_and_ap(*score_held_out(self, _held_out(held_out)))
 
     def save(self, folder: str | Path, *, split: LinkSplit | None = None, overwrite: bool = False) -> None:
         """Keep the trained model as a run folder, with the split it belongs to if that is given."""
@@ -149,6 +147,11 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
 
     def to_run(self, split: LinkSplit | None = None, *, dataset: str | None = None) -> Run:
         """Everything a run folder keeps, scores on the split's held-out pairs included."""
+        check_is_fitted(self)
+        if split is None and self.run_ is not None:
+            return self.run_
+        if split is not None and not split.is_trained_by(self.graph_):
+            raise InputError("split: the model was not fitted on the training graph of this split.")
         if split is None:
             split = LinkSplit(self.graph_, self.validation_ or HeldOut.none(), HeldOut.none(), seed=0)
         return Run(
@@ -176,6 +179,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         del parameters["model"]
         estimator = cls(**parameters)
         estimator.config_ = run.config
+        estimator.run_ = run
         estimator.graph_ = run.split.train
         estimator.validation_ = run.split.val
         estimator.model_ = run.model
@@ -192,6 +196,12 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         parameters = self.get_params()
         del parameters["progress"]
         return Config(model=self._model, **parameters)
+
+
+def _held_out(pairs: Any) -> HeldOut:
+    if not isinstance(pairs, HeldOut):
+        raise InputError(f"Held-out pairs are needed, such as split.val or split.test, not {type(pairs).__name__}.")
+    return pairs
 
 
 class GAE(_GraphAutoEncoder):

@@ -308,3 +308,11 @@ def test_json_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None
         write_json(path, {"a": object()})
     assert read_json(path) == {"a": 1}
     assert names_in(tmp_path) == ["config.json"]
+
+
+def test_text_edges_in_an_npz_are_looked_up_among_its_ids(tmp_path: Path) -> None:
+    path = tmp_path / "graph.npz"
+    links = [["b", "a"], ["c", "b"], ["d", "a"]]
+    np.savez(path, edges=np.array(links), node_ids=np.array(["a", "b", "c", "d"]))
+    graph = read_graph(str(path))
+    assert sorted(sorted(pair) for pair in graph.ids_of(graph.edges).tolist()) == sorted(sorted(link) for link in links)

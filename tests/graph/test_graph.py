@@ -493,3 +493,19 @@ def test_the_adjacency_cannot_be_written_to() -> None:
 def test_a_feature_too_large_for_float32_is_named() -> None:
     message = message_of(lambda: Graph.from_edges(PATH, features=with_entry(1e300, 2, 1)))
     assert "row 2, column 1" in message
+
+
+def test_features_cannot_be_matched_to_ids_that_only_edges_name() -> None:
+    message = message_of(lambda: Graph.from_edges([("b", "a"), ("c", "b")], features=[[1], [2], [3]]))
+    assert message.startswith("node_ids: give the list of ids")
+
+
+def test_too_few_feature_rows_are_blamed_on_the_features() -> None:
+    message = message_of(lambda: Graph.from_edges([(0, 1), (1, 4)], features=np.ones((4, 2))))
+    assert message == "features: there are 4 rows, but the edges name the node 4; give exactly one row per node."
+
+
+def test_integer_ids_beyond_64_bits_stay_integers() -> None:
+    ids = [2**63 + 1, 2**63 + 3, 5]
+    graph = Graph.from_edges([(ids[0], ids[1]), (ids[1], ids[2])], node_ids=ids)
+    assert graph.ids_of([0, 1, 2]).tolist() == ids

@@ -155,7 +155,7 @@ def test_unknown_weighting_lists_the_known(graph: Graph) -> None:
 def test_auto_is_exact_while_affordable_and_says_what_it_would_cost(num_nodes: int, expected: str) -> None:
     graph = Graph.from_edges([(0, 1)], num_nodes=num_nodes)
     device = torch.device("cpu")
-    estimate = choose_objective(graph, device, hidden_dim=32, latent_dim=16, iterations=200, symmetric=True)
-    assert estimate.objective == expected
-    assert "200 iterations over all pairs" in estimate.reason
-    assert "GB" in estimate.reason
+    choice = choose_objective(graph, device, hidden_dim=32, latent_dim=16, iterations=200, symmetric=True)
+    assert choice.objective == expected
+    assert "200 iterations over all pairs" in choice.reason
+    assert "GB" in choice.reason

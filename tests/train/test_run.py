@@ -95,6 +95,71 @@ def test_overwriting_spares_folders_that_are_not_runs(tmp_path: Path, split: vga
     assert (tmp_path / "precious" / "thesis.txt").read_text() == "years of work"
 
 
+def test_overwriting_spares_another_programs_model_and_a_users_notes(run: Path, split: vgae.LinkSplit) -> None:
+    (run / "notes.txt").write_text("mine")
+    model = vgae.GAE(iterations=2).fit(split.train)
+    with pytest.raises(InputError, match="not a run of vgae"):
+        model.save(run, overwrite=True)
+    (run / "notes.txt").unlink()
+    (run / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(InputError, match="not a run of vgae"):
+        model.save(run, overwrite=True)
+    assert (run / "model.safetensors").exists()
+
+
+def test_link_to_a_folder_is_followed_and_kept(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    vgae.GAE(iterations=2).fit(split.train).save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert vgae.load(tmp_path / "real").iterations == 2
+
+
+def test_whoever_finishes_second_is_refused(tmp_path: Path) -> None:
+    def train_twice() -> None:
+        with new_run_folder(tmp_path / "run") as first, new_run_folder(tmp_path / "run") as second:
+            (first / "a").write_text("first")
+            (second / "a").write_text("second")
+
+    with pytest.raises(InputError, match="already used"):
+        train_twice()
+    assert (tmp_path / "run" / "a").read_text() == "second"
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_failure_removes_the_folders_it_made(tmp_path: Path) -> None:
+    def fail() -> None:
+        with new_run_folder(tmp_path / "a" / "b" / "c"):
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_split_of_another_training_graph_is_refused(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    """Its test links were trained on: scores on them would be worth nothing."""
+    model = vgae.GAE(iterations=2).fit(split.train)
+    graph = vgae.stochastic_block_model(120, 3, feature_dim=30, seed=5)
+    with pytest.raises(InputError, match="not fitted on the training graph"):
+        model.save(tmp_path / "run", split=vgae.split_links(graph, seed=3))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_loaded_run_saves_as_it_was(run: Path) -> None:
+    vgae.load(run).save(run.parent / "copy")
+    for path in run.iterdir():
+        assert (run.parent / "copy" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_edited_config_is_refused(run: Path) -> None:
+    content = json.loads((run / "config.json").read_text())
+    content["config"]["features"] = False
+    (run / "config.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match="does not match its own hash"):
+        vgae.load(run)
+
+
 def test_empty_folder_may_be_used(tmp_path: Path, split: vgae.LinkSplit) -> None:
     (tmp_path / "run").mkdir()
     vgae.GAE(iterations=2).fit(split.train).save(tmp_path / "run")

@@ -1,7 +1,8 @@
 """Training: reproducible to the bit, stops when told, and says why when it cannot go on."""
 
+import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from vgae.graph.synthetic import stochastic_block_model
 from vgae.model.autoencoder import AutoEncoder
 from vgae.train.config import Config, choose_device
 from vgae.train.progress import describe
-from vgae.train.trainer import LogEntry, Trained, train
+from vgae.train.trainer import LogEntry, Trained, _generators, train
 
 SHORT = Config(iterations=30, objective="exact")
 
@@ -121,8 +122,28 @@ def test_without_early_stopping_the_last_iteration_is_kept(split: LinkSplit) -> 
 def test_diverging_training_is_diagnosed() -> None:
     graph = stochastic_block_model(50, 2, feature_dim=10, seed=0)
     huge = Graph(graph.num_nodes, graph.edges, features=np.full((50, 10), 1e25, dtype=np.float32))
-    with pytest.raises(TrainingError, match=r"iteration 1: .* lower the learning rate \(now 0.01\)"):
+    with pytest.raises(TrainingError, match=r"iteration 1; lower the learning rate \(now 0.01\)"):
         train(huge, SHORT)
+
+
+@pytest.mark.parametrize("validated", [True, False])
+@pytest.mark.parametrize("model", ["gae", "vgae"])
+def test_a_last_step_that_diverges_is_diagnosed_too(split: LinkSplit, model: str, validated: bool) -> None:
+    config = replace(SHORT, model=model, iterations=1, learning_rate=1e30)
+    with pytest.raises(TrainingError, match="has diverged"):
+        train(split.train, config, split.val if validated else None)
+
+
+def test_noise_is_independent_of_the_initial_weights() -> None:
+    """Generators that share their 32 bits of seed would make the first noise a function of the first weights."""
+    init, chance = _generators(3, torch.device("cpu"))
+    weights, noise = torch.rand(2000, generator=init), torch.rand(2000, generator=chance)
+    assert abs(float(torch.corrcoef(torch.stack([weights, noise]))[0, 1])) < 0.1
+
+
+def test_numpy_numbers_are_taken_and_stored_as_plain_ones() -> None:
+    config = Config(latent_dim=np.int64(4), seed=np.int32(2), learning_rate=np.float32(0.5))  # type: ignore[arg-type]
+    assert json.dumps(asdict(config)) == json.dumps(asdict(Config(latent_dim=4, seed=2, learning_rate=0.5)))
 
 
 def test_auto_records_what_it_picked(split: LinkSplit) -> None:
@@ -142,14 +163,19 @@ def test_progress_describes_the_loss_and_the_score() -> None:
         ("model", "gcn", "gae, vgae"),
         ("objective", "dense", "exact, sampled, auto"),
         ("weighting", "none", "paper, elbo"),
-        ("hidden_dim", 0, "at least 1"),
-        ("latent_dim", -3, "at least 1"),
+        ("hidden_dim", 0, "from 1 to"),
+        ("latent_dim", -3, "from 1 to"),
         ("latent_dim", 2.5, "whole number"),
-        ("iterations", 0, "at least 1"),
-        ("eval_every", 0, "at least 1"),
-        ("num_negatives", 0, "at least 1"),
-        ("early_stopping", -1, "at least 1"),
-        ("seed", -1, "at least 0"),
+        ("iterations", 0, "from 1 to"),
+        ("eval_every", 0, "from 1 to"),
+        ("num_negatives", 0, "from 1 to"),
+        ("early_stopping", -1, "from 1 to"),
+        ("seed", -1, "from 0 to"),
+        ("seed", 2**32, "from 0 to"),
+        ("latent_dim", 10**11, "from 1 to"),
+        ("latent_dim", True, "whole number"),
+        ("features", "no", "True or False"),
+        ("device", None, "a name"),
         ("learning_rate", 0.0, "above 0"),
         ("learning_rate", float("nan"), "above 0"),
         ("learning_rate", float("inf"), "above 0"),

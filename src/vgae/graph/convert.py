@@ -35,7 +35,9 @@ def to_array(values: Iterable[Any]) -> AnyArray:
         return values.copy()
     items = [item.item() if isinstance(item, np.generic) else item for item in values]
     if {type(item) for item in items} in ({int}, {str}, {bool}, {float}):
-        return np.array(items)
+        homogeneous = np.array(items)
+        if homogeneous.dtype.kind != "f" or isinstance(items[0], float):  # integers beyond 64 bits would become floats
+            return homogeneous
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array

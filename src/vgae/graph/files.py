@@ -63,13 +63,17 @@ def read_npz(path: Path) -> dict[str, AnyArray]:
             return dict(archive)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
+    except (PermissionError, IsADirectoryError) as error:
+        raise InputError(f"{path}: the file cannot be read ({error.strerror}).") from None
     except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(
-            f"{path}: the file is damaged or not an npz file ({error}); delete it and make it anew."
-        ) from None
+        if "Object arrays" in str(error):
+            raise InputError(
+                f"{path}: an array holds Python objects, which are not read; store text or numbers."
+            ) from None
+        raise InputError(f"{path}: the file is damaged or not an npz file; make it anew.") from None
 
 
-def write_graph(path: Path, graph: Graph) -> None:
+def write_graph(path: str | Path, graph: Graph) -> None:
     """A graph as an npz file."""
     arrays: dict[str, Any] = {
         "num_nodes": graph.num_nodes,
@@ -90,23 +94,27 @@ def write_graph(path: Path, graph: Graph) -> None:
         arrays["labels"] = pack_ids(graph.labels)
     if graph.node_ids is not None:
         arrays["node_ids"] = pack_ids(graph.node_ids)
-    write_npz(path, **arrays)
+    write_npz(Path(path), **arrays)
 
 
-def read_graph(path: Path) -> Graph:
+def read_graph(path: str | Path) -> Graph:
     """A graph from an npz file, whoever wrote it."""
+    path = Path(path)
     parts = read_npz(path)
     if "edges" not in parts:
         raise InputError(f"{path}: there is no array called edges in it; it holds {', '.join(parts) or 'nothing'}.")
     try:
+        ids = unpack_ids(parts["node_ids"]) if "node_ids" in parts else None
+        by_index = parts["edges"].dtype.kind in "iu"
         graph = Graph.from_edges(
             parts["edges"],
             num_nodes=int(parts["num_nodes"]) if "num_nodes" in parts else None,
+            node_ids=None if by_index else ids,
             features=_features(parts),
             labels=unpack_ids(parts["labels"]) if "labels" in parts else None,
         )
-        if "node_ids" in parts:
-            graph = replace(graph, node_ids=unpack_ids(parts["node_ids"]))
+        if by_index and ids is not None:
+            graph = replace(graph, node_ids=ids)
         if "cleaning" in parts:
             graph = replace(graph, cleaning=Cleaning(*parts["cleaning"].tolist()))
     except InputError as error:

@@ -98,6 +98,21 @@ class Graph:
         if features is not None:
             features = convert.to_matrix(features)
         pairs, ids = convert.index_endpoints(edges, node_ids)
+        if ids is not None and node_ids is None and not (features is None and labels is None):
+            raise InputError(
+                "node_ids: give the list of ids, so that rows of features and labels can be matched to them."
+            )
+        if (
+            features is not None
+            and num_nodes is None
+            and ids is None
+            and len(pairs)
+            and pairs.max() >= features.shape[0]
+        ):
+            raise InputError(
+                f"features: there are {features.shape[0]} rows, but the edges name the node {pairs.max()}; "
+                "give exactly one row per node."
+            )
         if num_nodes is None:
             num_nodes = _count_nodes(pairs, ids, features)
         elif ids is not None and num_nodes != len(ids):

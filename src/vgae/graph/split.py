@@ -145,6 +145,10 @@ class LinkSplit:
             raise InputError(f"{path}: this split was made from another graph.")
         return split
 
+    def is_trained_by(self, graph: Graph) -> bool:
+        """Whether a graph has exactly the nodes and links of the training graph."""
+        return self.train.num_nodes == graph.num_nodes and np.array_equal(self.train.edges, graph.edges)
+
     def is_of(self, graph: Graph) -> bool:
         """Whether the links of the three parts together are exactly those of a graph."""
         links = canonical(np.concatenate([self.train.edges, self.val.links, self.test.links]))
@@ -155,6 +159,7 @@ class LinkSplit:
 
 def split_links(graph: Graph, *, val: float = VAL_FRACTION, test: float = TEST_FRACTION, seed: int = 0) -> LinkSplit:
     """Hold out fractions of the links, with as many non-links, for validation and test."""
+    graph = Graph.of(graph)
     for name, fraction in (("val", val), ("test", test)):
         if not 0 <= fraction < 1:
             raise InputError(f"{name}: a fraction from 0 to below 1 is needed, got {fraction}.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -43,6 +45,13 @@ class AutoEncoder(nn.Module):
     def encode(self, inputs: EncoderInputs) -> Delta | Normal:
         """q(Z | X, A)."""
         return self.posterior(**self.encoder(inputs))
+
+    @torch.no_grad()
+    def score_pairs(self, z: Tensor, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Logits of pairs of node indices (M×2) at these embeddings."""
+        index = torch.tensor(np.ascontiguousarray(pairs), device=z.device)
+        logits: npt.NDArray[np.float32] = self.decoder.logits(z, index).cpu().numpy()
+        return logits
 
     def kl(self, posterior: Delta | Normal) -> Tensor:
         """KL(q ‖ p), summed over nodes."""

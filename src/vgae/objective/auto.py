@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
+from vgae.errors import InputError
 from vgae.graph.graph import Graph
 
 # Logits per second of the all-pairs op at latent dimension 16, gradient only, half of a symmetric matrix counted:
@@ -22,30 +23,31 @@ AFFORDABLE_SECONDS = 900.0  # for a whole training run
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """What the exact objective would cost on this machine, and what follows."""
+class Choice:
+    """The objective that was picked, and the estimate that it was picked by."""
 
     objective: str
-    seconds: float
-    gigabytes: float
     reason: str
 
 
 def choose_objective(
     graph: Graph, device: torch.device, *, hidden_dim: int, latent_dim: int, iterations: int, symmetric: bool
-) -> Estimate:
-    """Exact or sampled, by the estimated time and memory of the exact objective."""
+) -> Choice:
+    """Exact or sampled, by the estimated time of the exact objective; neither, if memory is too small for both."""
     num_logits = graph.num_nodes**2 / (2 if symmetric else 1)
     rate = LOGITS_PER_GPU if device.type == "cuda" else LOGITS_PER_CORE * torch.get_num_threads()
     seconds = iterations * num_logits * max(1.0, latent_dim / 16) / rate
     gigabytes = _bytes_needed(graph, hidden_dim, latent_dim) / 1e9
     available = _bytes_available(device) / 1e9
     cost = f"about {_duration(seconds)} and {gigabytes:.1f} GB for {iterations} iterations over all pairs"
-    if gigabytes > available:
-        return Estimate("sampled", seconds, gigabytes, f"{cost} do not fit into the {available:.1f} GB available")
+    if gigabytes > available:  # the sampled objective holds the same matrices, and would not fit either
+        raise InputError(
+            f"The graph and the model need about {gigabytes:.1f} GB, more than the {available:.1f} GB of this device; "
+            "lower hidden_dim and latent_dim, or train on a smaller graph."
+        )
     if seconds > AFFORDABLE_SECONDS:
-        return Estimate("sampled", seconds, gigabytes, f"{cost} exceed {_duration(AFFORDABLE_SECONDS)}")
-    return Estimate("exact", seconds, gigabytes, cost)
+        return Choice("sampled", f"{cost} exceed {_duration(AFFORDABLE_SECONDS)}")
+    return Choice("exact", cost)
 
 
 def _bytes_needed(graph: Graph, hidden_dim: int, latent_dim: int) -> float:

@@ -58,11 +58,6 @@ class SparseMatrix:
         self.rows = _Rows.of(matrix, target)
         self.rows_of_transpose = self.rows if symmetric else _Rows.of(matrix.T.tocsr(), target)
 
-    @property
-    def num_stored(self) -> int:
-        """How many entries are stored."""
-        return len(self.rows.values)
-
     def __matmul__(self, dense: Tensor) -> Tensor:
         result: Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]
         return result

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
 import torch
 
 from vgae.errors import InputError
@@ -37,14 +38,33 @@ class Config:
         _one_of("model", self.model, tuple(MODELS))
         _one_of("objective", self.objective, OBJECTIVES)
         _one_of("weighting", self.weighting, tuple(WEIGHTINGS))
-        for name in ("hidden_dim", "latent_dim", "iterations", "eval_every"):
-            _whole(name, getattr(self, name), at_least=1)
+        if not isinstance(self.features, bool | np.bool_):
+            raise InputError(f"features: True or False is needed, got {type(self.features).__name__}.")
+        if not isinstance(self.device, str):
+            raise InputError(f"device: a name such as cpu or cuda is needed, got {type(self.device).__name__}.")
+        for name, at_most in (
+            ("hidden_dim", 2**16),
+            ("latent_dim", 2**16),
+            ("iterations", 10**9),
+            ("eval_every", 10**9),
+        ):
+            self._make_whole(name, at_least=1, at_most=at_most)
         for name in ("num_negatives", "early_stopping"):
             if getattr(self, name) is not None:
-                _whole(name, getattr(self, name), at_least=1)
-        _whole("seed", self.seed, at_least=0)
-        if not (isinstance(self.learning_rate, int | float) and 0 < self.learning_rate < math.inf):
-            raise InputError(f"learning_rate: a number above 0 is needed, got {self.learning_rate!r}.")
+                self._make_whole(name, at_least=1, at_most=10**10)
+        self._make_whole("seed", at_least=0, at_most=2**32 - 1)
+        rate: Any = self.learning_rate
+        if not isinstance(rate, int | float | np.number) or isinstance(rate, bool) or not 0 < rate < math.inf:
+            raise InputError(f"learning_rate: a number above 0 is needed, got {rate!r}.")
+        object.__setattr__(self, "features", bool(self.features))
+        object.__setattr__(self, "learning_rate", float(rate))
+
+    def _make_whole(self, name: str, *, at_least: int, at_most: int) -> None:
+        """Check a whole number, and make a plain one of a NumPy one."""
+        value: Any = getattr(self, name)
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or not at_least <= value <= at_most:
+            raise InputError(f"{name}: a whole number from {at_least} to {at_most} is needed, got {value!r}.")
+        object.__setattr__(self, name, int(value))
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Config:
@@ -73,8 +93,3 @@ def choose_device(name: str) -> torch.device:
 def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
         raise InputError(f"{name}: {value!r} is not one of {', '.join(known)}.")
-
-
-def _whole(name: str, value: object, *, at_least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
-        raise InputError(f"{name}: a whole number of at least {at_least} is needed, got {value!r}.")

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -35,6 +36,7 @@ from vgae.version import __version__
 
 FORMAT = 1
 FILES = ("model.safetensors", "split.npz", "history.jsonl", "metrics.json")
+PICTURES = (".png", ".svg", ".pdf")
 LATENT = "latent."
 
 
@@ -70,23 +72,26 @@ def new_run_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
     Whether that will be possible is checked before the block runs, so that no training is lost to a bad path.
     """
-    if folder.exists() and not _may_replace(folder, overwrite):
-        if overwrite:
-            raise InputError(f"{folder}: this is not a run of vgae, so it is not overwritten; choose another folder.")
-        raise InputError(
-            f"{folder}: this folder is already used; choose another, or pass overwrite to replace the run."
-        )
+    made: list[Path] = []
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        target = folder.resolve()
+        _require_replaceable(target, overwrite)
+        made = [parent for parent in target.parents if not parent.exists()]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:
         raise InputError(f"{folder}: the folder cannot be written ({error.strerror}); choose another.") from None
     try:
         yield staging
         staging.chmod(0o755)
-        _swap(staging, folder)
-    finally:
+        _require_replaceable(target, overwrite)  # somebody else may have been faster
+        _swap(staging, target)
+    except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
+        for parent in made:
+            if parent.exists() and not any(parent.iterdir()):
+                parent.rmdir()
+        raise
 
 
 def write_run(folder: Path, run: Run) -> None:
@@ -98,29 +103,38 @@ def write_run(folder: Path, run: Run) -> None:
     with atomic_write(folder / "history.jsonl") as file:
         file.writelines(json.dumps(asdict(entry)).encode() + b"\n" for entry in run.history)
     write_json(folder / "metrics.json", run.metrics)
-    config = {
+    described = {"config": asdict(run.config), "facts": asdict(run.facts), "split_hash": run.split.content_hash}
+    content = {
         "format": FORMAT,
         "vgae": __version__,
-        "config": asdict(run.config),
-        "facts": asdict(run.facts),
-        "split_hash": run.split.content_hash,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        **described,
+        "config_hash": _hash_json(described),
         "files": {name: _sha256(folder / name) for name in FILES},
     }
-    write_json(folder / "config.json", config)
+    write_json(folder / "config.json", content)
 
 
 def read_run(folder: Path) -> Run:
     """Read a run; any file that is missing, damaged or of another version gets one sentence."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such run folder.")
+    if not (folder / "config.json").exists():
+        raise InputError(f"{folder}: this is not a run folder, or its config.json is missing.")
     content = read_json(folder / "config.json")
     if content.get("format") != FORMAT:
         raise InputError(f"{folder / 'config.json'}: not a run that this version of vgae reads (format {FORMAT}).")
     try:
+        described = {name: content[name] for name in ("config", "facts", "split_hash")}
+        if _hash_json(described) != content["config_hash"]:
+            raise InputError("config.json does not match its own hash; it is damaged or was edited")
         _check_files(folder, content["files"])
         config = Config.from_json(content["config"])
         facts = Facts(**content["facts"])
         split = LinkSplit.load(folder / "split.npz")
+        if split.content_hash != content["split_hash"]:
+            raise InputError("split.npz is not the split that config.json names")
         tensors = load_file(folder / "model.safetensors")
         latent = {name.removeprefix(LATENT): tensor for name, tensor in tensors.items() if name.startswith(LATENT)}
         model = _restore_model(config, facts.num_features or split.train.num_nodes, tensors)
@@ -128,21 +142,38 @@ def read_run(folder: Path) -> Run:
         history = [LogEntry(**json.loads(line)) for line in lines]
         metrics = read_json(folder / "metrics.json")
         _check_latent(model, latent, split)
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, RuntimeError, OSError, SafetensorError) as error:
+    except InputError as error:
+        where = "" if str(folder) in str(error) else f"{folder}: "
+        raise InputError(f"{where}{error}") from None
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, OSError, SafetensorError) as error:
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{folder}: the run is damaged ({detail}); train it again.") from None
     return Run(config, model, latent, split, history, metrics, facts)
 
 
-def _may_replace(folder: Path, overwrite: bool) -> bool:
-    """An empty folder always; a run of vgae if overwriting was asked for; nothing else ever."""
-    if not folder.is_dir():
+def _require_replaceable(folder: Path, overwrite: bool) -> None:
+    """A new or empty folder always passes; a run of vgae if overwriting was asked for; nothing else ever."""
+    if folder == Path.cwd():
+        raise InputError(f"{folder}: the working folder itself cannot become a run; name a folder in it.")
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not overwrite:
+        raise InputError(
+            f"{folder}: this folder is already used; choose another, or --overwrite (overwrite=True) the run in it."
+        )
+    if not folder.is_dir() or not _is_run(folder):
+        raise InputError(f"{folder}: this is not a run of vgae, so it is not overwritten; choose another folder.")
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether the folder was written by vgae and holds nothing but a run and pictures of it."""
+    try:
+        content = read_json(folder / "config.json")
+    except InputError:
         return False
-    if not any(folder.iterdir()):
-        return True
-    return overwrite and (folder / "config.json").is_file() and (folder / "model.safetensors").is_file()
+    expected = {"config.json", *FILES}
+    others = [path for path in folder.iterdir() if path.name not in expected and path.suffix not in PICTURES]
+    return {"format", "vgae", "files"} <= set(content) and not others
 
 
 def _swap(staging: Path, folder: Path) -> None:
@@ -176,6 +207,10 @@ def _check_latent(model: AutoEncoder, latent: dict[str, Tensor], split: LinkSpli
     for head in model.posterior.heads:
         if head not in latent or tuple(latent[head].shape) != expected:
             raise InputError(f"model.safetensors: {LATENT}{head} should be {expected[0]}×{expected[1]}.")
+
+
+def _hash_json(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _sha256(path: Path) -> str:

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
-from vgae.errors import TrainingError
+from vgae.errors import InputError, TrainingError
 from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs
@@ -59,13 +60,9 @@ class Trained:
     seconds: float
     best_iteration: int
 
-    @torch.no_grad()
     def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
         """Logits of links between pairs of node indices (M×2), at the posterior mean."""
-        mean = self.posterior.mean
-        logits = self.model.decoder.logits(mean, torch.tensor(pairs, device=mean.device))
-        result: npt.NDArray[np.float32] = logits.cpu().numpy()
-        return result
+        return self.model.score_pairs(self.posterior.mean, pairs)
 
 
 class Watcher:
@@ -113,8 +110,8 @@ def _train(
         optimizer.step()
         if not logged:
             continue
-        _require_finite(terms, iteration, config)
-        score = validate(model, inputs) if validate else {}
+        _require_finite(terms.total, iteration, config)
+        score = validate(model, inputs, iteration, config) if validate else {}
         entry = _log_entry(iteration, terms, score, time.perf_counter() - started)
         history.append(entry)
         watcher.logged(entry)
@@ -124,6 +121,7 @@ def _train(
     best.restore(model)
     with torch.no_grad():
         posterior = model.encode(inputs)
+    _require_finite(posterior.mean, best.iteration, config)
     seconds = time.perf_counter() - started
     return Trained(model, posterior, history, name, reason, seconds, best.iteration)
 
@@ -159,8 +157,12 @@ def _make_objective(
 ) -> tuple[Objective, str, str]:
     weighting = Weighting.named(config.weighting, graph)
     name, reason = config.objective, "as asked for"
+    if not hasattr(model.decoder, "factors"):
+        if name == "exact":
+            raise InputError("objective: this decoder has no factors, so it trains with the sampled objective only.")
+        name, reason = "sampled", "the decoder has no factors"
     if name == "auto":
-        estimate = choose_objective(
+        choice = choose_objective(
             graph,
             device,
             hidden_dim=config.hidden_dim,
@@ -168,7 +170,7 @@ def _make_objective(
             iterations=config.iterations,
             symmetric=model.decoder.symmetric,
         )
-        name, reason = estimate.objective, estimate.reason
+        name, reason = choice.objective, choice.reason
     if name == "exact":
         return ExactObjective(graph, model, weighting, device), name, reason
     sampled = SampledObjective(graph, model, weighting, device, num_negatives=config.num_negatives)
@@ -183,9 +185,11 @@ class _Validation:
         self.num_links = len(held_out.links)
 
     @torch.no_grad()
-    def __call__(self, model: AutoEncoder, inputs: EncoderInputs) -> dict[str, float]:
-        logits = model.decoder.logits(model.encode(inputs).mean, self.pairs).cpu().numpy()
-        return auc_and_ap(logits[: self.num_links], logits[self.num_links :])
+    def __call__(self, model: AutoEncoder, inputs: EncoderInputs, iteration: int, config: Config) -> dict[str, float]:
+        logits = model.decoder.logits(model.encode(inputs).mean, self.pairs)
+        _require_finite(logits, iteration, config)
+        scores = logits.cpu().numpy()
+        return auc_and_ap(scores[: self.num_links], scores[self.num_links :])
 
 
 class _Best:
@@ -225,11 +229,11 @@ def _log_entry(iteration: int, terms: LossTerms, score: dict[str, float], second
     )
 
 
-def _require_finite(terms: LossTerms, iteration: int, config: Config) -> None:
-    if bool(torch.isfinite(terms.total)):
+def _require_finite(values: Tensor, iteration: int, config: Config) -> None:
+    """Stop with a diagnosis rather than go on with numbers that are none."""
+    if bool(torch.isfinite(values).all()):
         return
-    culprit = "KL" if not bool(torch.isfinite(terms.kl)) else "reconstruction"
     raise TrainingError(
-        f"The {culprit} term of the loss became {terms.total.item()} by iteration {iteration}: training has diverged; "
+        f"Training has diverged: there are infinite or undefined values at iteration {iteration}; "
         f"lower the learning rate (now {config.learning_rate}) or scale the features down."
     )
