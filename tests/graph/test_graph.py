@@ -351,7 +351,7 @@ BAD_GRAPHS: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
     "too few feature rows": (PATH, {"num_nodes": 4, "features": np.ones((3, 2))}, ["features", "3 rows", "4 nodes"]),
     "too many feature rows": (
         [("a", "b")],
-        {"features": sp.csr_array(np.ones((3, 2)))},
+        {"features": sp.csr_array(np.ones((3, 2))), "node_ids": ["a", "b"]},
         ["features", "3 rows", "2 nodes"],
     ),
     "words for features": (PATH, {"features": np.array([["a"], ["b"], ["c"], ["d"]])}, ["features", "number"]),
@@ -390,7 +390,7 @@ def test_equal_graphs_have_equal_hashes() -> None:
     one = Graph.from_edges([(0, 1), (2, 1), (2, 3)], features=FEATURES)
     others = [
         Graph.from_edges([(3, 2), (1, 0), (0, 1), (1, 2), (3, 3)], features=sp.csr_array(FEATURES)),
-        Graph.from_edges([("p", "q"), ("q", "r"), ("s", "r")], features=FEATURES.astype(float)),
+        Graph.from_edges([("p", "q"), ("q", "r"), ("s", "r")], node_ids="pqrs", features=FEATURES.astype(float)),
         one.with_edges(np.array(PATH)),
     ]
     assert [other.content_hash for other in others] == [one.content_hash] * 3

