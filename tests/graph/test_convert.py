@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 from numpy.testing import assert_array_equal
 
-from vgae.errors import InputError
+from helpers import message_of
 from vgae.graph.graph import Cleaning, Graph
 
 with warnings.catch_warnings():  # importing PyTorch Geometric warns of what it uses itself
@@ -52,14 +52,6 @@ def assert_same_graph(graph: Graph) -> None:
     assert graph.num_nodes == EXPECTED.num_nodes
     assert_array_equal(graph.edges, EXPECTED.edges)
     assert graph.content_hash == EXPECTED.content_hash
-
-
-def message_of(make: Callable[[], object]) -> str:
-    try:
-        make()
-    except InputError as error:
-        return str(error)
-    pytest.fail("no InputError was raised")
 
 
 class NamedGraph(nx.Graph):  # type: ignore[misc]

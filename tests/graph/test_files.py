@@ -11,20 +11,12 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from vgae.errors import InputError
+from helpers import message_of
 from vgae.graph.files import atomic_write, read_graph, read_json, read_npz, write_graph, write_json, write_npz
 from vgae.graph.graph import Cleaning, Graph
 from vgae.graph.synthetic import stochastic_block_model
 
 EDGES = np.array([[0, 1], [1, 2], [0, 2]])
-
-
-def message_of(make: Callable[[], object]) -> str:
-    try:
-        make()
-    except InputError as error:
-        return str(error)
-    pytest.fail("no InputError was raised")
 
 
 def names_in(folder: Path) -> list[str]:

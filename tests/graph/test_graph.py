@@ -15,7 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from vgae.errors import InputError
+from helpers import message_of
 from vgae.graph.graph import Cleaning, Graph
 from vgae.graph.pairs import AnyArray
 
@@ -28,14 +28,6 @@ def dense_adjacency(rows: Iterable[tuple[int, int]], num_nodes: int) -> AnyArray
     for tail, head in rows:
         matrix[tail, head] = matrix[head, tail] = float(tail != head)
     return matrix
-
-
-def message_of(make: Callable[[], object]) -> str:
-    try:
-        make()
-    except InputError as error:
-        return str(error)
-    pytest.fail("no InputError was raised")
 
 
 # ------------------------------------------------------------------------------------------------------------- edges

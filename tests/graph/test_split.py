@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import stats
 
+from helpers import message_of
 from vgae.errors import InputError
 from vgae.graph.convert import to_array
 from vgae.graph.datasets import load_dataset
@@ -42,14 +43,6 @@ def parts_of(split: LinkSplit) -> dict[str, Pairs]:
 
 def as_set(pairs: Pairs) -> set[frozenset[int]]:
     return {frozenset(pair) for pair in pairs.tolist()}
-
-
-def message_of(make: Callable[[], object]) -> str:
-    try:
-        make()
-    except InputError as error:
-        return str(error)
-    pytest.fail("no InputError was raised")
 
 
 # ----------------------------------------------------------------------------------------------------------- splitting
