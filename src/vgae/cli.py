@@ -225,7 +225,7 @@ def reproduce_paper(
     if as_json:
         _print_json(cells)
     else:
-        out.print(_table_1(table))
+        out.print(_table_1(table), soft_wrap=True)
         notes.print(f"kept in {out_folder}: table.json, table.md, table.tex", highlight=False, soft_wrap=True)
 
 
@@ -251,18 +251,18 @@ def datasets(
 
 
 def _table_1(table: Mapping[str, Mapping[str, Cell]]) -> Table:
-    """Our AUC / AP in percent, the paper's in brackets, the number of runs behind a cell that is not complete yet."""
+    """Our AUC / AP in percent, the paper's in brackets."""
     view = Table(box=None, pad_edge=False)
-    view.add_column("AUC / AP (paper)")
+    view.add_column("AUC / AP (paper)", no_wrap=True)
     for name in table:
-        view.add_column(name, justify="right")
+        view.add_column(name, justify="right", no_wrap=True)
     for method in METHODS:
         row = []
         for name, cells in table.items():
             paper = TABLE_1[name][method]
             cell = cells.get(method)
             ours = "–" if cell is None else f"{cell.auc:.1f} / {cell.ap:.1f}"
-            row.append(f"{ours} ({paper[0]:.1f} / {paper[1]:.1f}) {'' if cell is None else f'n={cell.num_runs}'}")
+            row.append(f"{ours} ({paper[0]:.1f} / {paper[1]:.1f})")
         if any(method in cells for cells in table.values()):
             view.add_row(method, *row)
     return view
