@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as serialize
 from torch import Tensor
 
 from vgae.errors import InputError
@@ -98,7 +99,8 @@ def write_run(folder: Path, run: Run) -> None:
     """Write all files of a run into an existing folder; config.json last, with the hashes of the others."""
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in run.model.state_dict().items()}
     latent = {LATENT + name: tensor.detach().cpu().contiguous() for name, tensor in run.latent.items()}
-    save_file(weights | latent, folder / "model.safetensors")
+    with atomic_write(folder / "model.safetensors") as file:
+        file.write(serialize(weights | latent))
     run.split.save(folder / "split.npz")
     with atomic_write(folder / "history.jsonl") as file:
         file.writelines(json.dumps(asdict(entry)).encode() + b"\n" for entry in run.history)
