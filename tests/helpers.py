@@ -1,10 +1,13 @@
 """What several test files need."""
 
 from collections.abc import Callable
+from itertools import combinations
 
 import pytest
+from hypothesis import strategies as st
 
 from vgae.errors import InputError
+from vgae.graph.graph import Graph
 
 
 def message_of(make: Callable[[], object]) -> str:
@@ -14,3 +17,12 @@ def message_of(make: Callable[[], object]) -> str:
     except InputError as error:
         return str(error)
     pytest.fail("no InputError was raised")
+
+
+@st.composite
+def small_graphs(draw: st.DrawFn, least_nodes: int) -> Graph:
+    """Any graph of at most fourteen nodes that has a link."""
+    num_nodes = draw(st.integers(least_nodes, 14))
+    pairs = list(combinations(range(num_nodes), 2))
+    edges = draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=len(pairs), unique=True))
+    return Graph.from_edges(edges, num_nodes=num_nodes)

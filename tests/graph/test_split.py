@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import stats
 
-from helpers import message_of
+from helpers import message_of, small_graphs
 from vgae.errors import InputError
 from vgae.graph.convert import to_array
 from vgae.graph.datasets import load_dataset
@@ -26,14 +26,6 @@ from vgae.graph.synthetic import stochastic_block_model
 
 SETS = ("train", "val_links", "val_non_links", "test_links", "test_non_links")
 GRAPH = stochastic_block_model(60, 3, feature_dim=12, seed=5)
-
-
-@st.composite
-def graphs(draw: st.DrawFn) -> Graph:
-    num_nodes = draw(st.integers(3, 14))
-    pairs = list(combinations(range(num_nodes), 2))
-    edges = draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=len(pairs), unique=True))
-    return Graph.from_edges(edges, num_nodes=num_nodes)
 
 
 def parts_of(split: LinkSplit) -> dict[str, Pairs]:
@@ -50,7 +42,7 @@ def as_set(pairs: Pairs) -> set[frozenset[int]]:
 
 @given(st.data())
 def test_any_split_covers_the_links_and_leaks_nothing(data: st.DataObject) -> None:
-    graph = data.draw(graphs())
+    graph = data.draw(small_graphs(3))
     num_non_links = math.comb(graph.num_nodes, 2) - graph.num_edges
     num_held_out = data.draw(st.integers(0, min(graph.num_edges - 1, num_non_links)))
     num_val = data.draw(st.integers(0, num_held_out))

@@ -18,12 +18,12 @@ from vgae.errors import InputError
 from vgae.evaluation.metrics import Scores, auc_and_ap
 from vgae.graph.files import atomic_write
 from vgae.graph.pairs import AnyArray, Pairs
+from vgae.train.run import PICTURES
 from vgae.train.trainer import LogEntry
 
 Points = npt.NDArray[np.floating]
 
 PROJECTIONS = ("tsne", "pca")
-FORMATS = (".png", ".svg", ".pdf")
 # Ten hues that stay apart in print and for most colour-blind readers; more classes take up hues again.
 COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#EE8866", "#44BB99", "#882255", "#777777")
 INK, LINK = "#222222", "#999999"
@@ -106,9 +106,9 @@ def ranking_curves(links: Scores, non_links: Scores) -> Any:
 
 def save_figure(figure: Any, path: Path) -> None:
     """Write a picture in the format its name ends in, in one step."""
-    if path.suffix not in FORMATS:
+    if path.suffix not in PICTURES:
         raise InputError(
-            f"{path}: pictures are written as {', '.join(FORMATS)}; choose a name with one of these endings."
+            f"{path}: pictures are written as {', '.join(PICTURES)}; choose a name with one of these endings."
         )
     try:
         with atomic_write(path) as file:

@@ -37,7 +37,7 @@ from vgae.version import __version__
 
 FORMAT = 1
 FILES = ("model.safetensors", "split.npz", "history.jsonl", "metrics.json")
-PICTURES = (".png", ".svg", ".pdf")
+PICTURES = (".png", ".svg", ".pdf")  # what vgae plot writes, and a run folder may hold beside its files
 LATENT = "latent."
 
 
