@@ -22,7 +22,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from torch_geometric.nn import VGAE, GCNConv
 
 import vgae
-from hardware import describe_machine
+from vgae.machine import describe_machine
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
 from vgae.objective.exact import ExactObjective

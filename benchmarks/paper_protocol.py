@@ -11,7 +11,7 @@ import argparse
 import statistics
 
 import vgae
-from hardware import describe_machine
+from vgae.machine import describe_machine
 from vgae.estimator import ESTIMATORS
 from vgae.experiments.paper import TABLE_1, paper_result
 

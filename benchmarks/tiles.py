@@ -10,7 +10,7 @@ import time
 
 import torch
 
-from hardware import describe_machine
+from vgae.machine import describe_machine
 from vgae.ops import all_pairs_softplus, blocked
 
 SIDES = (256, 400, 512, 600, 720, 800, 1000, 1024, 1200, 1500)

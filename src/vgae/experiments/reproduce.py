@@ -28,6 +28,7 @@ from vgae.graph.datasets import load_dataset
 from vgae.graph.files import read_json, write_json
 from vgae.graph.graph import Graph
 from vgae.graph.split import split_links
+from vgae.machine import describe_machine
 from vgae.train.config import Config
 from vgae.train.trainer import train
 from vgae.version import __version__
@@ -60,6 +61,15 @@ class Result:
     task: Task
     auc: float
     ap: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Session:
+    """One sitting at a reproduction: where, how many runs it added, and how long it took."""
+
+    machine: str
+    num_runs: int
     seconds: float
 
 
@@ -146,6 +156,14 @@ class Store:
             raise InputError(f"{path}: this is the result of another run; delete the file to have it repeated.")
         return result
 
+    def record(self, session: Session) -> None:
+        """Store what a sitting took."""
+        write_json(self.folder / "sessions" / f"{len(self.sessions()):04}.json", asdict(session))
+
+    def sessions(self) -> list[Session]:
+        """All sittings that came to their end, in order."""
+        return [Session(**read_json(path)) for path in sorted((self.folder / "sessions").glob("*.json"))]
+
 
 def reproduce(tasks: Sequence[Task], store: Store, *, workers: int | None = None) -> Iterator[Result]:
     """Results as they become known: the stored ones at once, the others when they are done."""
@@ -154,6 +172,7 @@ def reproduce(tasks: Sequence[Task], store: Store, *, workers: int | None = None
     missing = [task for task, result in stored.items() if result is None]
     if not missing:
         return
+    started = time.perf_counter()
     for dataset in {task.dataset for task in missing}:
         load_dataset(dataset)  # once, before the workers all ask for it
     # Fresh processes rather than forks: threads of the numerical libraries do not survive a fork.
@@ -171,6 +190,7 @@ def reproduce(tasks: Sequence[Task], store: Store, *, workers: int | None = None
                 yield result
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+    store.record(Session(describe_machine(), len(missing), time.perf_counter() - started))
 
 
 def summarise(results: Sequence[Result]) -> dict[str, dict[str, Cell]]:

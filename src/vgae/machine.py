@@ -1,19 +1,20 @@
-"""What a benchmark ran on: printed with every figure."""
+"""What a measurement ran on, in one line: it stands beside every figure."""
 
+import os
 import platform
 from pathlib import Path
 
 import torch
 
-import vgae
+from vgae.version import __version__
 
 
 def describe_machine() -> str:
-    """Processor, threads, accelerator and versions, in one line."""
-    parts = [f"{_processor()}, {torch.get_num_threads()} threads"]
+    """Processor, cores, accelerator and versions."""
+    parts = [f"{_processor()}, {os.cpu_count()} cores"]
     if torch.cuda.is_available():
         parts.append(torch.cuda.get_device_name())
-    parts.append(f"Python {platform.python_version()}, torch {torch.__version__}, vgae {vgae.__version__}")
+    parts.append(f"Python {platform.python_version()}, torch {torch.__version__}, vgae {__version__}")
     return " · ".join(parts)
 
 
