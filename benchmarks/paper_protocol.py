@@ -11,9 +11,9 @@ import argparse
 import statistics
 
 import vgae
-from vgae.machine import describe_machine
 from vgae.estimator import ESTIMATORS
 from vgae.experiments.paper import TABLE_1, paper_result
+from vgae.machine import describe_machine
 
 METHODS = ("GAE*", "VGAE*", "GAE", "VGAE")
 

@@ -1,9 +1,14 @@
 import os
 
-from hypothesis import settings
-
 # As the command does for itself: threads that wait soon sleep, so that the suite does not crawl on a busy machine.
 os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+
+import torch
+from hypothesis import settings
+
+# Without a GPU, Triton's kernels are run by its interpreter; it has to be told before the first kernel is defined.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 # The same examples in every run, and no limit on the time an example takes.
 settings.register_profile("repeatable", deadline=None, derandomize=True)

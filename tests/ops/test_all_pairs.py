@@ -176,3 +176,31 @@ def test_memory_grows_with_n_not_with_its_square() -> None:
 def test_wrong_arguments_are_named(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         all_pairs_softplus(**arguments)
+
+
+def test_the_op_is_registered_soundly() -> None:
+    op = torch.ops.vgae.all_pairs_softplus.default
+    for given in (inputs(12, None, biases="same"), inputs(9, 11, biases="rc"), inputs(5, 4)):
+        symmetric = "k" not in given
+        arguments = [given.get("q"), given.get("k"), given.get("row_bias")]
+        arguments.append(None if symmetric else given.get("column_bias"))
+        torch.library.opcheck(op, (*arguments, True, True, "blocked", "highest"))
+
+
+def test_compiled_code_passes_through_the_op_with_the_same_bits() -> None:
+    q = inputs(30, None)["q"]
+
+    def loss(z: Tensor) -> Tensor:
+        return all_pairs_softplus(torch.tanh(z), value=True) / 900
+
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    expected, found = loss(q), compiled(q)
+    assert torch.equal(expected, found)
+    assert torch.equal(torch.autograd.grad(expected, q)[0], torch.autograd.grad(found, q)[0])
+
+
+def test_a_second_derivative_is_refused_not_wrong() -> None:
+    q = inputs(6, None)["q"]
+    (gradient,) = torch.autograd.grad(all_pairs_softplus(q), q, create_graph=True)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        gradient.sum().backward()

@@ -19,8 +19,17 @@ from vgae.ops import all_pairs_softplus
 class ExactObjective:
     """The loss over all pairs, for every decoder that has factors."""
 
-    def __init__(self, graph: Graph, model: AutoEncoder, weighting: Weighting, device: torch.device | str) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        model: AutoEncoder,
+        weighting: Weighting,
+        device: torch.device | str,
+        *,
+        precision: str = "highest",
+    ) -> None:
         self.weighting = weighting
+        self.precision = precision
         self.ones = Ones.of(graph, symmetric=model.decoder.symmetric, device=device)
 
     def __call__(
@@ -28,7 +37,9 @@ class ExactObjective:
     ) -> LossTerms:
         """The terms at one draw from the posterior; without `value`, NaN in place of the reconstruction's value."""
         factors = model.decoder.factors(posterior.sample(generator))
-        everywhere = all_pairs_softplus(factors.q, factors.k, factors.row_bias, factors.column_bias, value=value)
+        everywhere = all_pairs_softplus(
+            factors.q, factors.k, factors.row_bias, factors.column_bias, value=value, precision=self.precision
+        )
         logits = factors.logits(self.ones.pairs)
         at_ones = (self.weighting.positive_weight - 1) * softplus(-logits) - logits
         return self.weighting.terms(everywhere + self.ones.sum(at_ones), model.kl(posterior))

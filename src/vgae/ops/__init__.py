@@ -1,6 +1,6 @@
 """The maths that must be fast: one signature, several implementations, one truth."""
 
-from vgae.ops.dispatch import all_pairs_softplus
+from vgae.ops.dispatch import PRECISIONS, all_pairs_softplus
 from vgae.ops.sparse import SparseMatrix
 
-__all__ = ["SparseMatrix", "all_pairs_softplus"]
+__all__ = ["PRECISIONS", "SparseMatrix", "all_pairs_softplus"]

@@ -4,9 +4,8 @@
     ∂V/∂q_i = Σ_j σ(s_ij) k_j,       ∂V/∂r_i = Σ_j σ(s_ij)
     ∂V/∂k_j = Σ_i σ(s_ij) q_i,       ∂V/∂c_j = Σ_i σ(s_ij)
 
-The result is a scalar, so its gradients are known up to one factor before anything asks for them: a single sweep
-computes each tile of logits once and takes from it everything that is wanted, and the backward pass only multiplies.
-The biases ride along as two more columns,
+One sweep computes each tile of logits once and takes from it everything that is wanted. The biases ride along as two
+more columns,
 
     s_ij = [q_i, r_i, 1] · [k_j, 1, c_j]
 
@@ -14,68 +13,39 @@ so that every step of a tile is one matrix product. Where q is k and r is c the 
 above the diagonal are visited, and each serves its mirror image too.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from vgae.ops.sums import Sums
 
 # Rows and columns of a tile. On a CPU a tile should stay in the second-level cache and must not have a power of two
-# as its stride; on a GPU it should be large enough to fill the device. Measured by benchmarks/tiles.py.
+# as its stride; on a GPU it should be large enough to fill the device. Measured by benchmarks/allpairs.py --tune.
 TILE_SIDE = {"cpu": 1000, "cuda": 8192}
 
 
-def all_pairs_softplus(
-    q: Tensor, k: Tensor | None, row_bias: Tensor | None, column_bias: Tensor | None, *, value: bool
-) -> Tensor:
-    """The sum over all pairs; k=None means k = q. Without `value` the result is NaN, but its gradients are right."""
-    symmetric = k is None and row_bias is column_bias
-    other = q if k is None else k
-    result: Tensor = _AllPairsSoftplus.apply(q, other, row_bias, column_bias, symmetric, value)  # type: ignore[no-untyped-call]
-    return result
-
-
-class _AllPairsSoftplus(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        q: Tensor,
-        k: Tensor,
-        row_bias: Tensor | None,
-        column_bias: Tensor | None,
-        symmetric: bool,
-        value: bool,
-    ) -> Tensor:
-        left, right = _with_biases(q, k, row_bias, column_bias)
-        total, by_row, by_column = _sweep(
-            left, right, symmetric=symmetric, value=value, gradient=any(ctx.needs_input_grad)
-        )
-        ctx.save_for_backward(by_row, by_column)
-        # The column of ones, whose products are the gradients of the biases: in `right` and in `left`.
-        ctx.ones = (q.shape[1], q.shape[1] if symmetric else q.shape[1] + 1)
-        ctx.has_bias = (row_bias is not None, column_bias is not None)
-        return total.to(q.dtype)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        by_row, by_column = ctx.saved_tensors
-        dim = ctx.ones[0]
-        has_row_bias, has_column_bias = ctx.has_bias
-        return (
-            upstream * by_row[:, :dim],
-            upstream * by_column[:, :dim],
-            upstream * by_row[:, ctx.ones[0]] if has_row_bias else None,
-            upstream * by_column[:, ctx.ones[1]] if has_column_bias else None,
-            None,
-            None,
-        )
+def sweep(
+    q: Tensor,
+    k: Tensor,
+    row_bias: Tensor | None,
+    column_bias: Tensor | None,
+    *,
+    symmetric: bool,
+    value: bool,
+    gradient: bool,
+) -> Sums:
+    """All sums of the op, in the factors' own precision."""
+    biased = row_bias is not None or column_bias is not None
+    left, right = _with_biases(q, k, row_bias, column_bias) if biased else (q.contiguous(), k.contiguous())
+    total, by_row, by_column = _sweep(left, right, symmetric=symmetric, value=value, gradient=gradient)
+    dim = q.shape[1]
+    if not biased:
+        return Sums(total, by_row, by_row[:, 0], by_column, by_column[:, 0])
+    # The column of ones, whose products are the sums of σ: the last but one in `right`, the last in `left`.
+    return Sums(total, by_row[:, :dim], by_row[:, dim], by_column[:, :dim], by_column[:, dim if symmetric else dim + 1])
 
 
 def _with_biases(q: Tensor, k: Tensor, row_bias: Tensor | None, column_bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Factors with [r, 1] and [1, c] as additional columns; just the factors where there are no biases."""
-    if row_bias is None and column_bias is None:
-        return q.contiguous(), k.contiguous()
+    """Factors with [r, 1] and [1, c] as additional columns."""
     rows = q.new_zeros(len(q)) if row_bias is None else row_bias
     columns = k.new_zeros(len(k)) if column_bias is None else column_bias
     left = torch.cat([q, rows[:, None], q.new_ones(len(q), 1)], dim=1)

@@ -12,6 +12,7 @@ import torch
 from vgae.errors import InputError
 from vgae.model.autoencoder import MODELS
 from vgae.objective.terms import WEIGHTINGS
+from vgae.ops import PRECISIONS
 
 OBJECTIVES = ("exact", "sampled", "auto")
 
@@ -33,11 +34,13 @@ class Config:
     early_stopping: int | None = None  # stop after so many iterations without a better validation score; None: never
     seed: int = 0  # initialisation, noise and sampled zeros
     device: str = "auto"
+    precision: str = "high"  # of the exact objective on a GPU: high (11 bits) or highest (float32)
 
     def __post_init__(self) -> None:
         _one_of("model", self.model, tuple(MODELS))
         _one_of("objective", self.objective, OBJECTIVES)
         _one_of("weighting", self.weighting, tuple(WEIGHTINGS))
+        _one_of("precision", self.precision, PRECISIONS)
         if not isinstance(self.features, bool | np.bool_):
             raise InputError(f"features: True or False is needed, got {type(self.features).__name__}.")
         if not isinstance(self.device, str):

@@ -172,7 +172,7 @@ def _make_objective(
         )
         name, reason = choice.objective, choice.reason
     if name == "exact":
-        return ExactObjective(graph, model, weighting, device), name, reason
+        return ExactObjective(graph, model, weighting, device, precision=config.precision), name, reason
     sampled = SampledObjective(graph, model, weighting, device, num_negatives=config.num_negatives)
     return sampled, name, reason
 
