@@ -24,19 +24,24 @@ from vgae.estimator import ESTIMATORS
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.experiments.paper import TABLE_1, paper_result
 from vgae.experiments.reproduce import DATASETS as DATASETS_OF_PAPER
-from vgae.experiments.reproduce import METHODS, Cell, Result, Store, plan, reproduce, summarise
+from vgae.experiments.reproduce import METHODS, Archive, Cell, Result, Store, embed_cora, plan, reproduce, summarise
 from vgae.graph.datasets import DATASETS, cache_path, load_dataset
 from vgae.graph.files import atomic_write, read_graph, write_json
 from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, split_links
-from vgae.report.figures import latent_space, project, ranking_curves, save_figure, training_curves
+from vgae.machine import describe_machine
+from vgae.objective.plan import bytes_available, calibrate, choose_objective, duration, estimate
+from vgae.report.figures import PROJECTIONS, latent_space, project, ranking_curves, save_figure, training_curves
+from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
 from vgae.train.config import Config, choose_device
 from vgae.train.run import Run, new_run_folder, read_run, write_run
+from vgae.train.trainer import workload
 from vgae.version import __version__
 
 DEFAULTS = Config()
 KINDS = ("latent", "training", "ranking")
+FIGURES = (*PROJECTIONS, "2d", "none")
 INTERRUPTED = 130
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
 
@@ -79,6 +84,9 @@ def train(
     val: Annotated[float, typer.Option(help="Share of links for validation.")] = VAL_FRACTION,
     test: Annotated[float, typer.Option(help="Share of links for testing.")] = TEST_FRACTION,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = DEFAULTS.device,
+    precision: Annotated[
+        str, typer.Option(help="Of the exact objective on a GPU: high or highest.")
+    ] = DEFAULTS.precision,
     out_folder: Annotated[Path | None, typer.Option("--out", help="Run folder.  [default: runs/GRAPH-MODEL]")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in that folder.")] = False,
     as_json: Json = False,
@@ -99,6 +107,7 @@ def train(
         early_stopping=early_stopping,
         seed=seed,
         device=device,
+        precision=precision,
     )
     choose_device(config.device)
     name, data = _open_graph(graph)
@@ -198,11 +207,14 @@ def reproduce_paper(
     runs: Annotated[int, typer.Option(help="Runs per cell; run i has seed i.")] = 10,
     splits: Annotated[int, typer.Option(help="Different splits; run i uses split i mod this number.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="One run per cell.")] = False,
+    figure: Annotated[str, typer.Option(help="Figure 1 by tsne or pca, of a 2d latent space, or none.")] = "tsne",
     out_folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("results"),
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
-    """Run the paper's Table 1 again; what is in the folder already is not run twice."""
+    """Run the paper's Table 1 and Figure 1 again; what is in the folder already is not run twice."""
+    if figure not in FIGURES:
+        raise InputError(f"figure: {figure!r} is not one of {', '.join(FIGURES)}.")
     tasks = plan(dataset or DATASETS_OF_PAPER, model or METHODS, runs=1 if quick else runs, splits=splits)
     store = Store(out_folder, splits=splits)
     results: list[Result] = []
@@ -219,14 +231,90 @@ def reproduce_paper(
     table = summarise(results)
     cells = {name: {method: asdict(cell) for method, cell in row.items()} for name, row in table.items()}
     write_json(out_folder / "table.json", cells)
+    Archive(__version__, splits, store.sessions(), results).write(out_folder / "results.json")
     for name, text in (("table.md", to_markdown(table)), ("table.tex", to_latex(table))):
         with atomic_write(out_folder / name) as file:
             file.write(text.encode())
+    written = ["table.json", "table.md", "table.tex", "results.json"]
+    if figure != "none" and "VGAE" in table.get("cora", {}):
+        embedding, cora = embed_cora(latent_dim=2) if figure == "2d" else embed_cora()
+        picture = latent_space(project(embedding, "tsne" if figure == "2d" else figure), cora.edges, cora.labels)
+        for name in ("figure-1.png", "figure-1.svg"):
+            save_figure(picture, out_folder / name)
+            written.append(name)
     if as_json:
         _print_json(cells)
     else:
         out.print(_table_1(table), soft_wrap=True)
-        notes.print(f"kept in {out_folder}: table.json, table.md, table.tex", highlight=False, soft_wrap=True)
+        notes.print(f"kept in {out_folder}: {', '.join(written)}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def report(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="RESULTS...", help="results.json of one or more reproductions.")
+    ],
+    figure: Annotated[Path | None, typer.Option(help="A picture to show, as a path from the page.")] = None,
+    out_file: Annotated[Path, typer.Option("--out", help="The page, in Markdown.")] = Path("results.md"),
+    debug: Debug = False,  # noqa: ARG001 - read in main
+) -> None:
+    """Write a page about reproductions of the paper: tables, hardware and time, and where we differ and why."""
+    page = results_page([Archive.read(path) for path in files], figure)
+    with atomic_write(out_file) as file:
+        file.write(page.encode())
+    notes.print(f"wrote {out_file}", highlight=False, soft_wrap=True)
+
+
+@app.command("plan")
+def plan_training(
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="A known dataset, or a graph in an npz file.")],
+    model: Annotated[str, typer.Option(help="gae or vgae.")] = DEFAULTS.model,
+    no_features: Annotated[bool, typer.Option("--no-features", help="Leave the features out.")] = False,
+    hidden_dim: Annotated[int, typer.Option(help="Width of the hidden layer.")] = DEFAULTS.hidden_dim,
+    latent_dim: Annotated[int, typer.Option(help="Dimensions of the embedding.")] = DEFAULTS.latent_dim,
+    iterations: Annotated[int, typer.Option(help="Full-batch training steps.")] = DEFAULTS.iterations,
+    num_negatives: Annotated[
+        int | None, typer.Option(help="Zeros per step of the sampled objective.")
+    ] = DEFAULTS.num_negatives,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = DEFAULTS.device,
+    precision: Annotated[
+        str, typer.Option(help="Of the exact objective on a GPU: high or highest.")
+    ] = DEFAULTS.precision,
+    as_json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - read in main
+) -> None:
+    """Say what training would cost on this machine, exact and sampled, before it is run."""
+    config = Config(
+        model=model,
+        features=not no_features,
+        hidden_dim=hidden_dim,
+        latent_dim=latent_dim,
+        iterations=iterations,
+        num_negatives=num_negatives,
+        device=device,
+        precision=precision,
+    )
+    place = choose_device(config.device)
+    name, data = _open_graph(graph)
+    work = workload(data, config)
+    rates = calibrate(place, config.latent_dim, precision=config.precision)
+    choice = choose_objective(work, config.iterations, place, lambda: rates)
+    costs = [estimate(work, rates, objective) for objective in ("exact", "sampled")]
+    available = bytes_available(place)
+    if as_json:
+        described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.bytes} for cost in costs}
+        _print_json({"dataset": name, "auto": choice.objective, "available_bytes": available, **described})
+        return
+    notes.print(f"{name}: {data} · on {describe_machine()}", highlight=False, soft_wrap=True)
+    table = Table(box=None, pad_edge=False)
+    for title in ("objective", "an iteration", f"{iterations} iterations", "memory", "fits"):
+        table.add_column(title, justify="left" if title == "objective" else "right")
+    for cost in costs:
+        fits = "yes" if cost.bytes <= available else "no"
+        whole = duration(iterations * cost.seconds)
+        table.add_row(cost.objective, duration(cost.seconds), whole, f"{cost.bytes / 1e9:.2f} GB", fits)
+    out.print(table)
+    out.print(f"--objective auto would be {choice.objective}: {choice.reason}", highlight=False, soft_wrap=True)
 
 
 @app.command()

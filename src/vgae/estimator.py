@@ -48,6 +48,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         early_stopping: int | None = DEFAULTS.early_stopping,
         seed: int = DEFAULTS.seed,
         device: str = DEFAULTS.device,
+        precision: str = DEFAULTS.precision,
         progress: bool = False,
     ) -> None:
         self.features = features
@@ -62,6 +63,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         self.early_stopping = early_stopping
         self.seed = seed
         self.device = device
+        self.precision = precision
         self.progress = progress
 
     def fit(self, graph: Any, y: None = None, *, validation: HeldOut | None = None) -> Self:

@@ -10,7 +10,6 @@ from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.model.autoencoder import MODELS, AutoEncoder
 from vgae.model.posteriors import Delta, Normal
-from vgae.objective.auto import choose_objective
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
 from vgae.objective.terms import WEIGHTINGS, LossTerms, Ones, Weighting
@@ -149,13 +148,3 @@ def test_complete_graph_has_no_zeros_to_sample() -> None:
 def test_unknown_weighting_lists_the_known(graph: Graph) -> None:
     with pytest.raises(InputError, match="paper, elbo"):
         Weighting.named("magic", graph)
-
-
-@pytest.mark.parametrize(("num_nodes", "expected"), [(100, "exact"), (19_717, "exact"), (1_000_000, "sampled")])
-def test_auto_is_exact_while_affordable_and_says_what_it_would_cost(num_nodes: int, expected: str) -> None:
-    graph = Graph.from_edges([(0, 1)], num_nodes=num_nodes)
-    device = torch.device("cpu")
-    choice = choose_objective(graph, device, hidden_dim=32, latent_dim=16, iterations=200, symmetric=True)
-    assert choice.objective == expected
-    assert "200 iterations over all pairs" in choice.reason
-    assert "GB" in choice.reason

@@ -8,6 +8,7 @@ result then depends neither on the number of cores nor on what else is running.
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import time
@@ -18,6 +19,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from vgae.baselines import BASELINES
@@ -25,7 +28,7 @@ from vgae.errors import InputError
 from vgae.evaluation.evaluate import Scorer, evaluate
 from vgae.experiments.paper import TABLE_1
 from vgae.graph.datasets import load_dataset
-from vgae.graph.files import read_json, write_json
+from vgae.graph.files import atomic_write, read_json, write_json
 from vgae.graph.graph import Graph
 from vgae.graph.split import split_links
 from vgae.machine import describe_machine
@@ -88,6 +91,39 @@ class Cell:
         """The summary of one method's results on one dataset."""
         auc, ap = [100 * result.auc for result in results], [100 * result.ap for result in results]
         return cls(statistics.mean(auc), statistics.mean(ap), _error(auc), _error(ap), len(results))
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A finished reproduction in one file: every run, and the sittings it took."""
+
+    vgae: str
+    splits: int
+    sessions: list[Session]
+    results: list[Result]
+
+    def write(self, path: Path) -> None:
+        """Write the file, one run a line."""
+        content = {"format": FORMAT, "vgae": self.vgae, "splits": self.splits}
+        lines = [json.dumps(value)[1:-1] for value in ({key: item} for key, item in content.items())]
+        for name, items in (("sessions", self.sessions), ("results", self.results)):
+            rows = ",\n  ".join(json.dumps(asdict(item)) for item in items)
+            lines.append(f'"{name}": [\n  {rows}\n]')
+        with atomic_write(path) as file:
+            file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode())
+
+    @classmethod
+    def read(cls, path: Path) -> Archive:
+        """Read the file."""
+        content = read_json(path)
+        try:
+            if content["format"] != FORMAT:
+                raise ValueError
+            sessions = [Session(**session) for session in content["sessions"]]
+            results = [Result(**{**result, "task": Task(**result["task"])}) for result in content["results"]]
+            return cls(content["vgae"], content["splits"], sessions, results)
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{path}: not the results.json that vgae reproduce writes.") from None
 
 
 def plan(datasets: Sequence[str], methods: Sequence[str], *, runs: int, splits: int) -> list[Task]:
@@ -191,6 +227,13 @@ def reproduce(tasks: Sequence[Task], store: Store, *, workers: int | None = None
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     store.record(Session(describe_machine(), len(missing), time.perf_counter() - started))
+
+
+def embed_cora(latent_dim: int = PROTOCOL.latent_dim) -> tuple[npt.NDArray[np.float32], Graph]:
+    """What Figure 1 shows: the embedding of an unsupervised VGAE on Cora, and the graph it was trained on."""
+    graph = split_links(load_dataset("cora"), seed=0).train
+    embedding: npt.NDArray[np.float32] = train(graph, replace(PROTOCOL, latent_dim=latent_dim)).posterior.mean.numpy()
+    return embedding, graph
 
 
 def summarise(results: Sequence[Result]) -> dict[str, dict[str, Cell]]:

@@ -42,8 +42,8 @@ def all_pairs_softplus(
     result is NaN and only its gradients are computed, which is faster: for training steps that log nothing.
 
     `implementation` is `reference` (dense, float64), `blocked` (tiles, on any device), `triton` (fused, on a GPU,
-    float32 and bfloat16 with up to 256 columns), or `auto`: the fastest that can. With `precision="high"` the Triton kernels
-    compute with 11-bit products and tanh, as tf32 does, several times as fast; elsewhere it changes nothing.
+    float32 and bfloat16 with up to 256 columns), or `auto`: the fastest that can. With `precision="high"` the Triton
+    kernels compute with 11-bit products and tanh, as tf32 does, several times as fast; elsewhere it changes nothing.
     """
     _check(q, k, row_bias, column_bias, rows)
     for name, choice, known in (

@@ -23,11 +23,11 @@ from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
-from vgae.model.autoencoder import AutoEncoder
+from vgae.model.autoencoder import MODELS, AutoEncoder
 from vgae.model.inputs import EncoderInputs
 from vgae.model.posteriors import Delta, Normal
-from vgae.objective.auto import choose_objective
 from vgae.objective.exact import ExactObjective
+from vgae.objective.plan import Workload, bytes_available, choose_objective, require_memory
 from vgae.objective.sampled import SampledObjective
 from vgae.objective.terms import LossTerms, Weighting
 from vgae.train.config import Config, choose_device
@@ -161,20 +161,27 @@ def _make_objective(
         if name == "exact":
             raise InputError("objective: this decoder has no factors, so it trains with the sampled objective only.")
         name, reason = "sampled", "the decoder has no factors"
+    work = workload(graph, config, symmetric=model.decoder.symmetric)
     if name == "auto":
-        choice = choose_objective(
-            graph,
-            device,
-            hidden_dim=config.hidden_dim,
-            latent_dim=config.latent_dim,
-            iterations=config.iterations,
-            symmetric=model.decoder.symmetric,
-        )
+        choice = choose_objective(work, config.iterations, device)
         name, reason = choice.objective, choice.reason
+    require_memory(work, name, bytes_available(device))
     if name == "exact":
         return ExactObjective(graph, model, weighting, device, precision=config.precision), name, reason
     sampled = SampledObjective(graph, model, weighting, device, num_negatives=config.num_negatives)
     return sampled, name, reason
+
+
+def workload(graph: Graph, config: Config, *, symmetric: bool = True) -> Workload:
+    """What decides the cost of an iteration of the configured model on a graph."""
+    return Workload.of(
+        graph if config.features else graph.without_features(),
+        hidden_dim=config.hidden_dim,
+        latent_dim=config.latent_dim,
+        num_heads=len(MODELS[config.model].heads),
+        num_negatives=config.num_negatives,
+        symmetric=symmetric,
+    )
 
 
 class _Validation:
