@@ -87,7 +87,7 @@ def _walk(
     first, last, q, rows, row_bias, by_row, row_sums,
     k_ptr, column_bias_ptr, by_column_ptr, column_sums_ptr, column_unit, count_unit, num_rows, num_columns,
     BN: tl.constexpr, BF: tl.constexpr, COLUMNS: tl.constexpr, BIASED: tl.constexpr, VALUE: tl.constexpr,
-    GRADIENT: tl.constexpr, HIGHEST: tl.constexpr, APPROXIMATE: tl.constexpr, PRODUCT: tl.constexpr,
+    GRADIENT: tl.constexpr, HIGHEST: tl.constexpr, APPROXIMATE: tl.constexpr, LOGITS: tl.constexpr, SUMS: tl.constexpr,
 ):  # fmt: skip
     """Tiles of a block of rows from column `first` to `last`; with COLUMNS, each serves its columns too."""
     features = tl.arange(0, BF)
@@ -95,7 +95,9 @@ def _walk(
     for start in range(first, last, BN):
         columns = start + tl.arange(0, BN)
         k = tl.load(k_ptr + columns[:, None] * BF + features[None, :])
-        half = tl.dot(q, tl.trans(k), input_precision=PRODUCT)
+        half = tl.dot(q, tl.trans(k), input_precision=LOGITS)
+        if HIGHEST:
+            half *= 0.5
         if BIASED:
             half += row_bias[:, None] + tl.load(column_bias_ptr + columns)[None, :]
             half = tl.where((rows < num_rows)[:, None] & (columns < num_columns)[None, :], half, 0.0)
@@ -104,11 +106,11 @@ def _walk(
             values += _value_of(half, t, BN)
         if GRADIENT:
             weights = t.to(k.dtype)
-            by_row = tl.dot(weights, k, by_row, input_precision=PRODUCT)
+            by_row = tl.dot(weights, k, by_row, input_precision=SUMS)
             if BIASED:
                 row_sums += tl.sum(t, 1)
             if COLUMNS:
-                by_column = tl.dot(tl.trans(weights), q, input_precision=PRODUCT)
+                by_column = tl.dot(tl.trans(weights), q, input_precision=SUMS)
                 places = by_column_ptr + columns[:, None] * BF + features[None, :]
                 _add_fixed(places, by_column, column_unit, HIGHEST, APPROXIMATE)
                 if BIASED:
@@ -123,7 +125,7 @@ def _sweep(
     num_rows, num_columns, num_row_blocks, stretch,
     BM: tl.constexpr, BN: tl.constexpr, BF: tl.constexpr, SYMMETRIC: tl.constexpr, COLUMNS: tl.constexpr,
     BIASED: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, HIGHEST: tl.constexpr,
-    APPROXIMATE: tl.constexpr, PRODUCT: tl.constexpr,
+    APPROXIMATE: tl.constexpr, LOGITS: tl.constexpr, SUMS: tl.constexpr,
 ):  # fmt: skip
     """A block of BM rows times a stretch of columns; SYMMETRIC takes only what lies on or above the diagonal."""
     row_block = tl.program_id(0) % num_row_blocks
@@ -149,13 +151,13 @@ def _sweep(
         by_row, row_sums, values = _walk(
             first, middle, q, rows, row_bias, by_row, row_sums,
             k_ptr, column_bias_ptr, by_column_ptr, column_sums_ptr, column_unit, count_unit, num_rows, num_columns,
-            BN, BF, False, BIASED, VALUE, GRADIENT, HIGHEST, APPROXIMATE, PRODUCT,
+            BN, BF, False, BIASED, VALUE, GRADIENT, HIGHEST, APPROXIMATE, LOGITS, SUMS,
         )  # fmt: skip
         first = middle
     by_row, row_sums, more = _walk(
         first, last, q, rows, row_bias, by_row, row_sums,
         k_ptr, column_bias_ptr, by_column_ptr, column_sums_ptr, column_unit, count_unit, num_rows, num_columns,
-        BN, BF, COLUMNS, BIASED, VALUE, GRADIENT, HIGHEST, APPROXIMATE, PRODUCT,
+        BN, BF, COLUMNS, BIASED, VALUE, GRADIENT, HIGHEST, APPROXIMATE, LOGITS, SUMS,
     )  # fmt: skip
     if VALUE:
         if SYMMETRIC:
@@ -224,7 +226,8 @@ def sweep(
         launch(right, left, symmetric=False, columns=False, value=False)
     if value:
         # What the kernel leaves out: ½ s and log 2 for every pair.
-        total += left.total @ right.total + len(k) * left.bias_total + len(q) * right.bias_total
+        total += 0.5 / left.scale**2 * (left.total @ right.total)
+        total += len(k) * left.bias_total + len(q) * right.bias_total
         total += len(q) * len(k) * math.log(2)
     else:
         total = total.new_full((), torch.nan)
@@ -240,7 +243,7 @@ class _Side:
 
     size: int
     dim: int
-    factors: Tensor  # times √½, so that a product is half a logit
+    factors: Tensor  # times `scale`
     bias: Tensor  # times ½
     by_node: Tensor
     counts: Tensor
@@ -249,13 +252,18 @@ class _Side:
     largest: Tensor
     precision: str
 
+    @property
+    def scale(self) -> float:
+        """√½ makes a product half a logit at once; where rounding counts, the product is halved afterwards."""
+        return 1.0 if self.precision == "highest" else math.sqrt(0.5)
+
     @classmethod
     def of(cls, factors: Tensor, bias: Tensor | None, width: int, block: int, precision: str) -> _Side:
         size, dim = factors.shape
         padded = triton.cdiv(size, block) * block
         highest = precision == "highest"
         laid_out = factors.new_zeros(padded, width, dtype=torch.float32 if highest else torch.float16)
-        laid_out[:size, :dim] = factors * math.sqrt(0.5)
+        laid_out[:size, :dim] = factors if highest else factors * math.sqrt(0.5)
         half_bias = factors.new_zeros(padded, dtype=torch.float32)
         if bias is not None:
             half_bias[:size] = 0.5 * bias
@@ -284,7 +292,7 @@ class _Side:
         """Σ σ(s)·(the other side's factors) and Σ σ(s) for each node of this side."""
         by_node = self.by_node[: self.size, : self.dim] / other.unit() + other.total[: self.dim]
         counts = self.counts[: self.size] / self.count_unit(other) + other.size
-        return math.sqrt(0.5) * by_node, 0.5 * counts
+        return 0.5 / self.scale * by_node, 0.5 * counts
 
 
 def _launch(
@@ -305,7 +313,7 @@ def _launch(
     stretch = blocks.rows * max(1, min(tiles // PROGRAMS_WANTED, LONGEST_STRETCH // blocks.rows))
     num_programs = num_row_blocks * triton.cdiv(right.size, stretch)
     highest = precision == "highest"
-    units = torch.stack([right.unit(), left.unit(), left.total.new_tensor(left.count_unit(right))])
+    units = torch.stack([right.unit(), left.unit(), left.total.new_full((), left.count_unit(right))])
     values = left.bias.new_zeros(num_programs if value else 1)
     _sweep[(num_programs,)](
         left.factors,
@@ -332,7 +340,8 @@ def _launch(
         GRADIENT=gradient,
         HIGHEST=highest,
         APPROXIMATE=not (highest or INTERPRETED),
-        PRODUCT="tf32x3" if highest else None,
+        LOGITS="ieee" if highest else None,
+        SUMS="tf32x3" if highest else None,
         num_warps=blocks.num_warps,
         num_stages=blocks.num_stages,
     )

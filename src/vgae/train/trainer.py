@@ -33,6 +33,8 @@ from vgae.objective.terms import LossTerms, Weighting
 from vgae.train.config import Config, choose_device
 
 Objective = ExactObjective | SampledObjective
+LARGEST_RECORDED = 200_000  # nodes; beyond, launching is a small part of a step, and a recording holds its memory
+WARM_UP = 3  # steps before recording, the first with the value of the loss, the others without
 
 
 @dataclass(frozen=True)
@@ -97,17 +99,14 @@ def _train(
     )
     objective, name, reason = _make_objective(graph, model, config, device)
     watcher.started(name, reason)
-    optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
+    step = _Step(model, inputs, objective, chance, config.learning_rate)
     validate = _Validation(validation, device) if validation is not None and len(validation) else None
     best = _Best(model, config.early_stopping if validate else None)
     history: list[LogEntry] = []
 
     for iteration in range(1, config.iterations + 1):
         logged = iteration % config.eval_every == 0 or iteration in (1, config.iterations)
-        optimizer.zero_grad()
-        terms = objective(model, model.encode(inputs), chance, value=logged)
-        terms.total.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+        terms = step(value=logged)
         if not logged:
             continue
         _require_finite(terms.total, iteration, config)
@@ -182,6 +181,57 @@ def workload(graph: Graph, config: Config, *, symmetric: bool = True) -> Workloa
         num_negatives=config.num_negatives,
         symmetric=symmetric,
     )
+
+
+class _Step:
+    """One step of training: loss, gradients, Adam.
+
+    On a GPU a step on a small graph is a hundred tiny kernels that take longer to launch than to run. After a few steps
+    it is recorded, with the value of the loss and without, and from then on replayed.
+    """
+
+    def __init__(
+        self,
+        model: AutoEncoder,
+        inputs: EncoderInputs,
+        objective: Objective,
+        chance: torch.Generator,
+        learning_rate: float,
+    ) -> None:
+        self.model, self.inputs, self.objective, self.chance = model, inputs, objective, chance
+        on_gpu = chance.device.type == "cuda"
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True, capturable=on_gpu)
+        self.recordable = on_gpu and inputs.num_nodes <= LARGEST_RECORDED
+        self.stream = torch.cuda.Stream() if self.recordable else None  # type: ignore[no-untyped-call]
+        self.recorded: dict[bool, tuple[torch.cuda.CUDAGraph, LossTerms]] = {}
+        self.num_steps = 0
+
+    def __call__(self, *, value: bool) -> LossTerms:
+        """Take the step; the terms are those before it."""
+        self.num_steps += 1
+        if not self.recordable:
+            return self._step(value)
+        if self.num_steps <= WARM_UP:
+            with torch.cuda.stream(self.stream):
+                terms = self._step(value)
+            torch.cuda.synchronize()
+            return terms
+        if value not in self.recorded:
+            graph = torch.cuda.CUDAGraph()
+            graph.register_generator_state(self.chance)
+            with torch.cuda.graph(graph, stream=self.stream):
+                terms = self._step(value)
+            self.recorded[value] = graph, terms
+        graph, terms = self.recorded[value]
+        graph.replay()
+        return terms
+
+    def _step(self, value: bool) -> LossTerms:
+        self.optimizer.zero_grad()
+        terms = self.objective(self.model, self.model.encode(self.inputs), self.chance, value=value)
+        terms.total.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        return LossTerms(terms.reconstruction.detach(), terms.kl.detach())
 
 
 class _Validation:
