@@ -16,9 +16,9 @@ back, because only its end has to fit. Symmetric logits are swept through their 
 itself serves its rows, every other tile its rows and its columns. Factors too wide for that, where the sums over
 columns would be the greater part of the work, are swept once for the rows and once for the columns.
 
-    precision   products                      t                      sums
-    highest     tf32 in three parts           exp2 and a division    64-bit integers
-    high        float16, 11 bits as in tf32   tanh.approx, 11 bits   32-bit integers
+    precision   logits                    t                      products with t   sums
+    highest     tf32 in three parts       exp2 and a division    float32           64-bit integers
+    high        float16, 11 bits (tf32)   tanh.approx, 11 bits   float16           32-bit integers
 """
 
 # Kernels are typed by their launch, and their arguments in capitals are compile-time constants.
@@ -190,7 +190,7 @@ BLOCKS = {
         256: Blocks(64, 64, 4, 2),
     },
     "highest": {
-        16: Blocks(128, 64, 4, 2),
+        16: Blocks(64, 64, 4, 2),
         32: Blocks(64, 64, 4, 2),
         64: Blocks(64, 64, 4, 2),
         128: Blocks(64, 32, 4, 2),
@@ -340,8 +340,8 @@ def _launch(
         GRADIENT=gradient,
         HIGHEST=highest,
         APPROXIMATE=not (highest or INTERPRETED),
-        LOGITS="ieee" if highest else None,
-        SUMS="tf32x3" if highest else None,
+        LOGITS="tf32x3" if highest else None,
+        SUMS="ieee" if highest else None,
         num_warps=blocks.num_warps,
         num_stages=blocks.num_stages,
     )
