@@ -117,6 +117,26 @@ def test_plot_draws_every_kind(trained: tuple[Path, subprocess.CompletedProcess[
     assert_refused(run_vgae("plot", "runs/cora", "--kind", "pie", cwd=folder), "pie", "latent, training, ranking")
 
 
+def test_recommend_names_new_links_by_their_ids(trained: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, _ = trained
+    result = run_vgae("recommend", "runs/cora", "--top", "5", "--out", "links.csv", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    lines = (folder / "links.csv").read_text().splitlines()
+    assert lines[0] == "source,target,logit"
+    graph = vgae.load_dataset("cora")
+    place = {str(name): index for index, name in enumerate(graph.node_ids.tolist())}  # type: ignore[union-attr]
+    known = set(map(tuple, graph.edges.tolist()))
+    assert len(lines) == 6
+    for line in lines[1:]:
+        source, target, _ = line.split(",")
+        assert tuple(sorted((place[source], place[target]))) not in known
+    name = lines[1].split(",")[0]
+    found = json.loads(run_vgae("recommend", "runs/cora", "--node", name, "--top", "1", "--json", cwd=folder).stdout)
+    assert [link["source"] for link in found["links"]] == [name]
+    assert_refused(run_vgae("recommend", "runs/cora", "--node", "nobody", cwd=folder), "nobody", "ids look like")
+    assert_refused(run_vgae("recommend", "runs/cora", "--top", "0", cwd=folder), "k: at least 1")
+
+
 def test_baseline_is_scored_on_the_split_of_train(
     trained: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
@@ -128,6 +148,35 @@ def test_baseline_is_scored_on_the_split_of_train(
     split = vgae.split_links(vgae.load_dataset("cora"))
     assert found["test"] == vgae.evaluate(adamic_adar(split.train), split.test)
     assert_refused(run_vgae("baseline", "magic", "cora", cwd=folder), "magic", "sc, dw, cn, aa, ra, pa")
+
+
+def test_plan_says_what_training_would_cost(tmp_path: Path) -> None:
+    shown = run_vgae("plan", "cora", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "--objective auto would be exact" in shown.stdout
+    costs = json.loads(run_vgae("plan", "cora", "--no-features", "--json", cwd=tmp_path).stdout)
+    assert costs["auto"] == "exact"
+    wider = json.loads(run_vgae("plan", "cora", "--no-features", "--latent-dim", "64", "--json", cwd=tmp_path).stdout)
+    assert wider["exact"]["bytes"] > costs["exact"]["bytes"]
+    assert costs["sampled"]["bytes"] > costs["exact"]["bytes"]
+    assert_refused(run_vgae("plan", "cora", "--latent-dim", "0", cwd=tmp_path), "latent_dim")
+    assert_refused(run_vgae("plan", "nowhere", cwd=tmp_path), "nowhere", "cora, citeseer, pubmed")
+
+
+@pytest.mark.parametrize("figure", ["pca", "2d"])
+def test_reproduce_draws_figure_1(tmp_path: Path, figure: str) -> None:
+    options = ["--quick", "--dataset", "cora", "--model", "VGAE", "--figure", figure, "--out", "results"]
+    result = run_vgae("reproduce", *options, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "results/figure-1.png").read_bytes().startswith(b"\x89PNG")
+    assert "Neural" in (tmp_path / "results/figure-1.svg").read_text()  # the legend is text
+    assert_refused(run_vgae("reproduce", "--figure", "cubist", cwd=tmp_path), "figure", "tsne, pca, 2d, none")
+
+
+def test_report_refuses_what_is_no_archive(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("[]")
+    assert_refused(run_vgae("report", "x.json", cwd=tmp_path), "x.json")
+    assert not (tmp_path / "results.md").exists()
 
 
 def test_datasets_lists_the_published_sizes(tmp_path: Path) -> None:

@@ -145,3 +145,21 @@ def test_cora_without_features_reaches_the_papers_figures_on_one_split() -> None
     scores = vgae.GAE(seed=0, features=False).fit(split.train).score(split.test)
     assert scores["auc"] == pytest.approx(0.843, abs=0.03)
     assert scores["ap"] == pytest.approx(0.881, abs=0.03)
+
+
+def test_recommend_is_brute_force_over_all_pairs_that_are_not_known(split: vgae.LinkSplit) -> None:
+    model = vgae.GAE(seed=0, iterations=20).fit(split.train, validation=split.val)
+    z = model.transform().astype(np.float64)
+    logits = z @ z.T
+    known = np.concatenate([split.train.edges, split.val.links])
+    logits[known[:, 0], known[:, 1]] = logits[known[:, 1], known[:, 0]] = -np.inf
+    np.fill_diagonal(logits, -np.inf)
+    best = np.sort(np.triu(logits, 1)[np.triu_indices(len(z), 1)])[::-1][:50]
+    found = model.recommend(50)
+    np.testing.assert_allclose(found.logits, best, rtol=1e-4)
+    np.testing.assert_allclose(found.logits, logits[tuple(found.pairs.T)], rtol=1e-4)
+    each = model.recommend(3, nodes=[7, 2])
+    assert each.pairs[:, 0].tolist() == [7, 7, 7, 2, 2, 2]
+    np.testing.assert_allclose(each.logits[:3], np.sort(logits[7])[::-1][:3], rtol=1e-4)
+    with pytest.raises(InputError, match="nodes: 99999"):
+        model.recommend(3, nodes=[99999])

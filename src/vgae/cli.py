@@ -4,6 +4,8 @@ Results go to standard output, everything else to standard error; with `--json`,
 nothing else there. Errors are one sentence: exit 2 for bad input, 1 for a failure; `--debug` shows the traceback.
 """
 
+import csv
+import io
 import json
 import sys
 import traceback
@@ -176,6 +178,51 @@ def plot(
 
 
 @app.command()
+def recommend(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    top: Annotated[int, typer.Option(help="How many links.")] = 10,
+    node: Annotated[
+        list[str] | None, typer.Option(help="So many for this node, by its id; may be repeated.  [default: of all]")
+    ] = None,
+    every_node: Annotated[bool, typer.Option("--every-node", help="So many for every node.")] = False,
+    out_file: Annotated[Path | None, typer.Option("--out", help="A csv file.  [default: print]")] = None,
+    as_json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - read in main
+) -> None:
+    """Name the most likely links that are not known yet, of the whole graph or node by node."""
+    run = read_run(run_folder)
+    graph = run.split.train
+    ids = [str(name) for name in (range(graph.num_nodes) if graph.node_ids is None else graph.node_ids.tolist())]
+    nodes: list[int] | None = list(range(graph.num_nodes)) if every_node else None
+    if node:
+        place = {name: index for index, name in enumerate(ids)}
+        for name in node:
+            if name not in place:
+                raise InputError(f"node: {name!r} is not a node of this run; ids look like {', '.join(ids[:3])}.")
+        nodes = [place[name] for name in node]
+    found = ESTIMATORS[run.config.model].from_run(run).recommend(top, nodes)
+    logits = (round(logit, 4) for logit in found.logits.tolist())
+    rows = [(ids[i], ids[j], logit) for (i, j), logit in zip(found.pairs.tolist(), logits, strict=True)]
+    if out_file is not None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([("source", "target", "logit"), *rows])
+        try:
+            with atomic_write(out_file) as file:
+                file.write(text.getvalue().encode())
+        except OSError as error:
+            raise InputError(f"{out_file}: the file cannot be written there ({error.strerror}).") from None
+    if as_json:
+        _print_json({"links": [{"source": i, "target": j, "logit": logit} for i, j, logit in rows]})
+    elif out_file is not None:
+        notes.print(f"wrote {len(rows)} links to {out_file}", highlight=False, soft_wrap=True)
+    else:
+        table = Table("source", "target", "logit", box=None, pad_edge=False)
+        for i, j, logit in rows:
+            table.add_row(i, j, f"{logit:.4f}")
+        out.print(table)
+
+
+@app.command()
 def baseline(
     method: Annotated[str, typer.Argument(metavar="METHOD", help=f"{', '.join(BASELINES)}.")],
     graph: Annotated[str, typer.Argument(metavar="GRAPH", help="A known dataset, or a graph in an npz file.")],
@@ -339,20 +386,18 @@ def datasets(
 
 
 def _table_1(table: Mapping[str, Mapping[str, Cell]]) -> Table:
-    """Our AUC / AP in percent, the paper's in brackets."""
+    """Our AUC / AP in percent, and the paper's below."""
     view = Table(box=None, pad_edge=False)
-    view.add_column("AUC / AP (paper)", no_wrap=True)
+    view.add_column("AUC / AP", no_wrap=True)
     for name in table:
         view.add_column(name, justify="right", no_wrap=True)
     for method in METHODS:
-        row = []
-        for name, cells in table.items():
-            paper = TABLE_1[name][method]
-            cell = cells.get(method)
-            ours = "–" if cell is None else f"{cell.auc:.1f} / {cell.ap:.1f}"
-            row.append(f"{ours} ({paper[0]:.1f} / {paper[1]:.1f})")
-        if any(method in cells for cells in table.values()):
-            view.add_row(method, *row)
+        if not any(method in cells for cells in table.values()):
+            continue
+        found = [cells.get(method) for cells in table.values()]
+        view.add_row(method, *("–" if cell is None else f"{cell.auc:.1f} / {cell.ap:.1f}" for cell in found))
+        paper = [TABLE_1[name][method] for name in table]
+        view.add_row("  the paper", *(f"{auc:.1f} / {ap:.1f}" for auc, ap in paper), style="dim")
     return view
 
 

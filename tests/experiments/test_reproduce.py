@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ from vgae.experiments.paper import TABLE_1, paper_result
 from vgae.experiments.reproduce import (
     DATASETS,
     METHODS,
+    Archive,
     Cell,
     Result,
+    Session,
     Store,
     Task,
     plan,
@@ -26,6 +29,7 @@ from vgae.experiments.reproduce import (
     run_task,
     summarise,
 )
+from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
 
 
@@ -133,5 +137,51 @@ def test_killed_reproduction_ends_with_the_numbers_of_an_uninterrupted_one(tmp_p
     resumed = subprocess.run(command("killed"), cwd=tmp_path, capture_output=True, text=True, check=True)
     assert resumed.stdout == whole.stdout
     assert (tmp_path / "killed/table.json").read_bytes() == (tmp_path / "whole/table.json").read_bytes()
+    sessions = Archive.read(tmp_path / "killed/results.json").sessions
+    assert [session.num_runs for session in sessions] == [6 - len(stored)]
     for name, content in stored.items():
         assert (tmp_path / "killed" / "runs" / name).read_bytes() == content
+
+
+def test_an_archive_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    sessions = [Session("a computer, 2 cores", 2, 12.5)]
+    archive = Archive("1.2.3", 1, sessions, [result("GAE", 0, 0.9123456789, 0.5), result("SC", 1, 0.8, 1 / 3)])
+    archive.write(tmp_path / "results.json")
+    assert Archive.read(tmp_path / "results.json") == archive
+    (tmp_path / "other.json").write_text('{"format": 1, "results": 3}')
+    with pytest.raises(InputError, match=r"other\.json: not the results\.json"):
+        Archive.read(tmp_path / "other.json")
+
+
+def test_the_page_shows_tables_time_and_shortfalls() -> None:
+    sessions = [Session("a computer, 2 cores", 2, 90.0)]
+    near = [result("VGAE", seed, 0.91, 0.93) for seed in range(2)]
+    page = results_page([Archive("1.2.3", 1, sessions, near)], Path("figure-1.png"))
+    assert "## 2 initialisations on one split" in page
+    assert "| cora | VGAE | 91.0 ± 0.0 | 91.4 | -0.4 | 93.0 ± 0.0 | 92.6 | +0.4 | 2 |" in page
+    assert "No figure is more than 1.5 points below the paper's." in page
+    assert "- 2 runs in 1.5 minutes on a computer, 2 cores" in page
+    assert "](figure-1.png)" in page
+    far = [replace(run, auc=0.85, task=replace(run.task, split=run.task.seed)) for run in near]
+    page = results_page([Archive("1.2.3", 2, sessions, far)])
+    assert "## 2 splits" in page
+    assert "More than 1.5 points below the paper: VGAE on Cora (AUC -6.4)" in page
+
+
+def test_the_documented_results_are_those_of_the_stored_runs() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    archives = [Archive.read(docs / "data" / name) for name in ("one-split.json", "ten-splits.json")]
+    assert (docs / "results.md").read_text() == results_page(archives, Path("figure-1.png"))
+    for archive in archives:
+        assert len(archive.results) == 180
+        cells = summarise(archive.results)
+        assert all(cell.num_runs == 10 for methods in cells.values() for cell in methods.values())
+
+
+def test_every_model_over_ten_splits_is_within_one_and_a_half_points_of_the_paper_or_above() -> None:
+    stored = Archive.read(Path(__file__).parents[2] / "docs" / "data" / "ten-splits.json")
+    for dataset, cells in summarise(stored.results).items():
+        for method in ("GAE*", "VGAE*", "GAE", "VGAE"):
+            auc, ap = TABLE_1[dataset][method]
+            assert cells[method].auc >= auc - 1.5
+            assert cells[method].ap >= ap - 1.5

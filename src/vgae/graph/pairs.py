@@ -86,3 +86,14 @@ def check_pairs(pairs: npt.ArrayLike, num_nodes: int, what: str = "pairs") -> Pa
             "correct the row or give the right number of nodes."
         )
     return result
+
+
+def check_nodes(nodes: npt.ArrayLike, num_nodes: int) -> list[int]:
+    """Node indices as a list, or an error that names the first that is none."""
+    array = np.asarray(nodes)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(f"nodes: a list of node indices is needed, got {array.dtype} of shape {array.shape}.")
+    for node in array.tolist():
+        if not 0 <= node < num_nodes:
+            raise InputError(f"nodes: {node} is not a node; node indices run from 0 to {num_nodes - 1}.")
+    return [int(node) for node in array.tolist()]

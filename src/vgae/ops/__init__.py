@@ -2,5 +2,14 @@
 
 from vgae.ops.dispatch import PRECISIONS, all_pairs_softplus
 from vgae.ops.sparse import SparseMatrix
+from vgae.ops.topk import TopPairs, known_pairs, top_of_all, top_of_each_row
 
-__all__ = ["PRECISIONS", "SparseMatrix", "all_pairs_softplus"]
+__all__ = [
+    "PRECISIONS",
+    "SparseMatrix",
+    "TopPairs",
+    "all_pairs_softplus",
+    "known_pairs",
+    "top_of_all",
+    "top_of_each_row",
+]

@@ -45,7 +45,7 @@ def all_pairs_softplus(
     float32 and bfloat16 with up to 256 columns), or `auto`: the fastest that can. With `precision="high"` the Triton
     kernels compute with 11-bit products and tanh, as tf32 does, several times as fast; elsewhere it changes nothing.
     """
-    _check(q, k, row_bias, column_bias, rows)
+    check_factors(q, k, row_bias, column_bias, rows)
     for name, choice, known in (
         ("implementation", implementation, IMPLEMENTATIONS),
         ("precision", precision, PRECISIONS),
@@ -169,9 +169,10 @@ def _require_triton(q: Tensor) -> None:
         )
 
 
-def _check(
+def check_factors(
     q: Tensor, k: Tensor | None, row_bias: Tensor | None, column_bias: Tensor | None, rows: range | None
 ) -> None:
+    """Raise unless the factors and biases of an op fit together."""
     other = q if k is None else k
     if q.ndim != 2 or other.ndim != 2 or q.shape[1] != other.shape[1]:
         raise InputError(f"q and k: expected N×F and M×F, got {tuple(q.shape)} and {tuple(other.shape)}.")
