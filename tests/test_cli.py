@@ -107,6 +107,23 @@ def test_own_graph_in_an_npz_file_is_trained(tmp_path: Path) -> None:
     assert vgae.load(tmp_path / summary["run"]).graph_.num_nodes == 200
 
 
+def test_a_strangers_table_is_trained_and_links_are_recommended(tmp_path: Path) -> None:
+    people = [f"Person {number}" for number in range(40)]
+    links = [(i, (i + step) % 40) for i in range(40) for step in (1, 2, 3)]
+    rows = [f"{people[i]};{people[j]};1999" for i, j in [*links, links[0], links[0][::-1], (5, 5)]]
+    (tmp_path / "leute.csv").write_text("\n".join(["von;nach;seit", *rows]) + "\n")
+    trained = run_vgae("train", "leute.csv", "--out", "run", "--iterations", "50", cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    assert "columns are split at semicolons; the first row is a header" in trained.stderr
+    assert "1 duplicates and 1 reversed links merged, 1 self-loops dropped" in trained.stderr
+    found = json.loads(run_vgae("recommend", "run", "--top", "8", "--json", cwd=tmp_path).stdout)["links"]
+    known = {frozenset((people[i], people[j])) for i, j in links}
+    assert len(found) == 8
+    assert all(link["source"] in people and frozenset((link["source"], link["target"])) not in known for link in found)
+    result = run_vgae("train", "leute.csv", "--source", "wer", cwd=tmp_path)
+    assert_refused(result, "leute.csv", "von, nach, seit")
+
+
 def test_plot_draws_every_kind(trained: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
     folder, _ = trained
     for kind in ("latent", "training", "ranking"):

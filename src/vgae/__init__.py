@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from vgae.errors import InputError, TrainingError, VgaeError
 from vgae.graph.datasets import load_dataset
-from vgae.graph.files import read_graph, write_graph
+from vgae.graph.files import write_graph
 from vgae.graph.graph import Graph
 from vgae.graph.split import HeldOut, LeakError, LinkSplit, split_links
 from vgae.graph.synthetic import rmat, stochastic_block_model
@@ -14,6 +14,7 @@ from vgae.version import __version__
 if TYPE_CHECKING:
     from vgae.estimator import GAE, VGAE, load
     from vgae.evaluation.evaluate import evaluate
+    from vgae.graph.tables import read_graph
 
 __all__ = [
     "GAE",
@@ -36,12 +37,13 @@ __all__ = [
     "write_graph",
 ]
 
-# These need scikit-learn, whose import takes about a second: they are loaded when they are first used.
+# These need scikit-learn or pyarrow, whose import takes about a second: they are loaded when they are first used.
 _LATER = {
     "GAE": "vgae.estimator",
     "VGAE": "vgae.estimator",
     "load": "vgae.estimator",
     "evaluate": "vgae.evaluation.evaluate",
+    "read_graph": "vgae.graph.tables",
 }
 
 

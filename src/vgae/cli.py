@@ -28,9 +28,10 @@ from vgae.experiments.paper import TABLE_1, paper_result
 from vgae.experiments.reproduce import DATASETS as DATASETS_OF_PAPER
 from vgae.experiments.reproduce import METHODS, Archive, Cell, Result, Store, embed_cora, plan, reproduce, summarise
 from vgae.graph.datasets import DATASETS, cache_path, load_dataset
-from vgae.graph.files import atomic_write, read_graph, write_json
+from vgae.graph.files import atomic_write, write_json
 from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, split_links
+from vgae.graph.tables import read_any
 from vgae.machine import describe_machine
 from vgae.objective.plan import bytes_available, calibrate, choose_objective, duration, estimate
 from vgae.report.figures import PROJECTIONS, latent_space, project, ranking_curves, save_figure, training_curves
@@ -57,13 +58,20 @@ app = typer.Typer(
 out = Console(markup=False)
 notes = Console(stderr=True, markup=False)
 
+GraphName = Annotated[
+    str, typer.Argument(metavar="GRAPH", help="cora, citeseer, pubmed, or a file: csv, tsv, txt, parquet, npz.")
+]
+Source = Annotated[str | None, typer.Option(help="Column of a table with one end of a link, by name or number.")]
+Target = Annotated[str | None, typer.Option(help="Column with the other end.")]
+Delimiter = Annotated[str | None, typer.Option(help="What splits the columns of a table.")]
+Header = Annotated[bool | None, typer.Option("--header/--no-header", help="Whether a table's first row is a header.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
 @app.command()
 def train(
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="cora, citeseer, pubmed, or a graph in an npz file.")],
+    graph: GraphName,
     model: Annotated[str, typer.Option(help="gae or vgae.")] = DEFAULTS.model,
     no_features: Annotated[
         bool, typer.Option("--no-features", help="Leave the features out (the paper's GAE*, VGAE*).")
@@ -91,6 +99,10 @@ def train(
     ] = DEFAULTS.precision,
     out_folder: Annotated[Path | None, typer.Option("--out", help="Run folder.  [default: runs/GRAPH-MODEL]")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in that folder.")] = False,
+    source: Source = None,
+    target: Target = None,
+    delimiter: Delimiter = None,
+    header: Header = None,
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
@@ -112,7 +124,7 @@ def train(
         precision=precision,
     )
     choose_device(config.device)
-    name, data = _open_graph(graph)
+    name, data = _open_graph(graph, source=source, target=target, delimiter=delimiter, header=header)
     split = split_links(data, val=val, test=test, seed=split_seed)
     folder = out_folder or Path("runs") / f"{Path(name).stem}-{model}{'' if config.features else '-no-features'}"
     with new_run_folder(folder, overwrite=overwrite) as staging:
@@ -225,18 +237,22 @@ def recommend(
 @app.command()
 def baseline(
     method: Annotated[str, typer.Argument(metavar="METHOD", help=f"{', '.join(BASELINES)}.")],
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="A known dataset, or a graph in an npz file.")],
+    graph: GraphName,
     seed: Annotated[int, typer.Option(help="Walks and eigenvectors.")] = DEFAULTS.seed,
     split_seed: Annotated[int, typer.Option(help="Which links are held out.")] = 0,
     val: Annotated[float, typer.Option(help="Share of links for validation.")] = VAL_FRACTION,
     test: Annotated[float, typer.Option(help="Share of links for testing.")] = TEST_FRACTION,
+    source: Source = None,
+    target: Target = None,
+    delimiter: Delimiter = None,
+    header: Header = None,
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
     """Score a baseline on the split that train uses: spectral (sc), DeepWalk (dw), or a heuristic (cn aa ra pa)."""
     if method not in BASELINES:
         raise InputError(f"There is no baseline called {method!r}; the known ones are {', '.join(BASELINES)}.")
-    name, data = _open_graph(graph)
+    name, data = _open_graph(graph, source=source, target=target, delimiter=delimiter, header=header)
     split = split_links(data, val=val, test=test, seed=split_seed)
     metrics = evaluate_split(BASELINES[method](split.train, seed), split)
     if as_json:
@@ -314,7 +330,7 @@ def report(
 
 @app.command("plan")
 def plan_training(
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="A known dataset, or a graph in an npz file.")],
+    graph: GraphName,
     model: Annotated[str, typer.Option(help="gae or vgae.")] = DEFAULTS.model,
     no_features: Annotated[bool, typer.Option("--no-features", help="Leave the features out.")] = False,
     hidden_dim: Annotated[int, typer.Option(help="Width of the hidden layer.")] = DEFAULTS.hidden_dim,
@@ -327,6 +343,10 @@ def plan_training(
     precision: Annotated[
         str, typer.Option(help="Of the exact objective on a GPU: high or highest.")
     ] = DEFAULTS.precision,
+    source: Source = None,
+    target: Target = None,
+    delimiter: Delimiter = None,
+    header: Header = None,
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
@@ -342,7 +362,7 @@ def plan_training(
         precision=precision,
     )
     place = choose_device(config.device)
-    name, data = _open_graph(graph)
+    name, data = _open_graph(graph, source=source, target=target, delimiter=delimiter, header=header)
     work = workload(data, config)
     rates = calibrate(place, config.latent_dim, precision=config.precision)
     choice = choose_objective(work, config.iterations, place, lambda: rates)
@@ -401,17 +421,19 @@ def _table_1(table: Mapping[str, Mapping[str, Cell]]) -> Table:
     return view
 
 
-def _open_graph(source: str) -> tuple[str, Graph]:
-    """A dataset by name or a graph from a file, with the name it goes by."""
-    if source.lower() in DATASETS:
-        return source.lower(), load_dataset(source)
-    path = Path(source)
-    if path.suffix == ".npz":
-        return str(path), read_graph(path)
-    raise InputError(
-        f"{source!r} is neither a known dataset ({', '.join(DATASETS)}) nor a graph in an npz file; "
-        "see vgae datasets for the first, vgae.graph.files for the second."
-    )
+def _open_graph(given: str, **options: Any) -> tuple[str, Graph]:
+    """A dataset by name or a graph from a file, with the name it goes by; what was assumed in reading is told."""
+    if given.lower() in DATASETS:
+        return given.lower(), load_dataset(given)
+    path = Path(given)
+    if not path.suffix and not path.exists():
+        raise InputError(
+            f"{given!r} is neither a known dataset ({', '.join(DATASETS)}) nor a file; see vgae datasets for the first."
+        )
+    reading = read_any(path, **options)
+    if reading.notes:
+        notes.print(f"{path}: {'; '.join(reading.notes)}", highlight=False, soft_wrap=True)
+    return str(path), reading.graph
 
 
 def _summary(folder: Path, run: Run) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from helpers import message_of
-from vgae.graph.files import atomic_write, read_graph, read_json, read_npz, write_graph, write_json, write_npz
+from vgae.graph.files import atomic_write, read_json, read_npz, read_npz_graph, write_graph, write_json, write_npz
 from vgae.graph.graph import Cleaning, Graph
 from vgae.graph.synthetic import stochastic_block_model
 
@@ -113,7 +113,7 @@ class MakesFolder:
 def test_a_pickle_in_an_npz_is_refused_and_not_executed(tmp_path: Path) -> None:
     marker, path = tmp_path / "marker", tmp_path / "arrays.npz"
     np.savez(path, edges=EDGES, ids=np.array([MakesFolder(marker)], dtype=object))
-    for read in (read_npz, read_graph):
+    for read in (read_npz, read_npz_graph):
         message = message_of(lambda read=read: read(path))  # type: ignore[misc]
         assert message.startswith(f"{path}: ")
         assert not marker.exists()
@@ -144,13 +144,13 @@ def test_every_truncation_of_an_npz_is_noticed(tmp_path: Path) -> None:
         assert message_of(lambda: read_npz(path)).startswith(f"{path}: the file is damaged or not an npz file")
 
 
-@pytest.mark.parametrize("read", [read_npz, read_graph, read_json])
+@pytest.mark.parametrize("read", [read_npz, read_npz_graph, read_json])
 def test_a_missing_file_is_named(tmp_path: Path, read: Callable[[Path], Any]) -> None:
     path = tmp_path / "absent"
     assert message_of(lambda: read(path)) == f"{path}: there is no such file."
 
 
-@pytest.mark.parametrize("read", [read_npz, read_graph, read_json])
+@pytest.mark.parametrize("read", [read_npz, read_npz_graph, read_json])
 def test_a_folder_in_place_of_a_file_is_named(tmp_path: Path, read: Callable[[Path], Any]) -> None:
     assert message_of(lambda: read(tmp_path)).startswith(f"{tmp_path}: ")
 
@@ -189,7 +189,7 @@ def test_ids_and_labels_of_every_kind_come_back(tmp_path: Path, ids: list[Any]) 
     path = tmp_path / "graph.npz"
     edges = [(ids[2], ids[0]), (ids[0], ids[1]), (ids[1], ids[0])]
     write_graph(path, Graph.from_edges(edges, node_ids=ids, labels=ids[::-1]))
-    graph = read_graph(path)
+    graph = read_npz_graph(path)
     assert graph.edges.tolist() == [[0, 1], [0, 2]]
     assert graph.node_ids is not None
     assert graph.labels is not None
@@ -204,7 +204,7 @@ def test_features_come_back_in_their_layout(tmp_path: Path, convert: Callable[[A
     features = np.array([[0, 1.5], [0, 0], [-2, 0], [0, 0]])
     graph = Graph.from_edges(EDGES, features=convert(features))
     write_graph(tmp_path / "graph.npz", graph)
-    again = read_graph(tmp_path / "graph.npz")
+    again = read_npz_graph(tmp_path / "graph.npz")
     assert sp.issparse(again.features) == sp.issparse(graph.features)
     assert_array_equal(sp.csr_array(again.features).toarray(), features)
     assert again.content_hash == graph.content_hash
@@ -215,7 +215,7 @@ def test_features_come_back_in_their_layout(tmp_path: Path, convert: Callable[[A
 def test_a_graph_with_everything_comes_back(tmp_path: Path) -> None:
     graph = stochastic_block_model(300, 4, feature_dim=20, seed=1)
     write_graph(tmp_path / "graph.npz", graph)
-    again = read_graph(tmp_path / "graph.npz")
+    again = read_npz_graph(tmp_path / "graph.npz")
     assert again.content_hash == graph.content_hash
     assert again.cleaning == graph.cleaning
     assert_array_equal(again.labels, graph.labels)
@@ -223,7 +223,7 @@ def test_a_graph_with_everything_comes_back(tmp_path: Path) -> None:
 
 def test_an_npz_made_elsewhere_needs_only_edges(tmp_path: Path) -> None:
     np.savez(tmp_path / "graph.npz", edges=np.array([[3, 0], [0, 3], [1, 1], [2, 0]], dtype=np.int32))
-    graph = read_graph(tmp_path / "graph.npz")
+    graph = read_npz_graph(tmp_path / "graph.npz")
     assert graph.edges.tolist() == [[0, 2], [0, 3]]
     assert graph.cleaning == Cleaning(4, self_loops_dropped=1, reversed_merged=1)
 
@@ -246,7 +246,7 @@ def test_an_npz_made_elsewhere_needs_only_edges(tmp_path: Path) -> None:
 def test_an_npz_that_holds_no_valid_graph_is_named(tmp_path: Path, arrays: dict[str, Any], words: list[str]) -> None:
     path = tmp_path / "graph.npz"
     np.savez(path, **arrays)
-    message = message_of(lambda: read_graph(path))
+    message = message_of(lambda: read_npz_graph(path))
     assert message.startswith(f"{path}: ")
     assert all(word in message for word in words), message
 
@@ -254,7 +254,7 @@ def test_an_npz_that_holds_no_valid_graph_is_named(tmp_path: Path, arrays: dict[
 def test_incomplete_sparse_features_are_named(tmp_path: Path) -> None:
     path = tmp_path / "graph.npz"
     np.savez(path, edges=EDGES, feature_data=np.ones(3), feature_indptr=np.arange(4))
-    assert message_of(lambda: read_graph(path)).startswith(f"{path}: ")
+    assert message_of(lambda: read_npz_graph(path)).startswith(f"{path}: ")
 
 
 def test_ids_that_cannot_be_stored_are_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -306,5 +306,5 @@ def test_text_edges_in_an_npz_are_looked_up_among_its_ids(tmp_path: Path) -> Non
     path = tmp_path / "graph.npz"
     links = [["b", "a"], ["c", "b"], ["d", "a"]]
     np.savez(path, edges=np.array(links), node_ids=np.array(["a", "b", "c", "d"]))
-    graph = read_graph(str(path))
+    graph = read_npz_graph(str(path))
     assert sorted(sorted(pair) for pair in graph.ids_of(graph.edges).tolist()) == sorted(sorted(link) for link in links)

@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from vgae.errors import InputError
-from vgae.graph.files import read_graph, write_graph
+from vgae.graph.files import read_npz_graph, write_graph
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray
 
@@ -68,7 +68,7 @@ def load_dataset(name: str) -> Graph:
             for other, read in _READERS.items():
                 _store(cache_path(other), read(archive, other))
     try:
-        graph = read_graph(path)
+        graph = read_npz_graph(path)
     except InputError as error:
         raise InputError(f"{str(error).rstrip('.')} (delete it, and it will be fetched again).") from None
     found = (graph.num_nodes, graph.num_edges, graph.num_features)

@@ -97,7 +97,7 @@ def write_graph(path: str | Path, graph: Graph) -> None:
     write_npz(Path(path), **arrays)
 
 
-def read_graph(path: str | Path) -> Graph:
+def read_npz_graph(path: str | Path) -> Graph:
     """A graph from an npz file, whoever wrote it."""
     path = Path(path)
     parts = read_npz(path)
