@@ -120,6 +120,11 @@ def test_a_strangers_table_is_trained_and_links_are_recommended(tmp_path: Path) 
     known = {frozenset((people[i], people[j])) for i, j in links}
     assert len(found) == 8
     assert all(link["source"] in people and frozenset((link["source"], link["target"])) not in known for link in found)
+    embedded = run_vgae("embed", "run", "--out", "embeddings.csv", cwd=tmp_path)
+    assert embedded.returncode == 0, embedded.stderr
+    lines = (tmp_path / "embeddings.csv").read_text().splitlines()
+    assert lines[0] == ",".join(f'"{name}"' for name in ["id", *(f"z{d}" for d in range(1, 17))])
+    assert {line.split(",")[0].strip('"') for line in lines[1:]} == set(people)
     result = run_vgae("train", "leute.csv", "--source", "wer", cwd=tmp_path)
     assert_refused(result, "leute.csv", "von, nach, seit")
 

@@ -31,7 +31,7 @@ from vgae.graph.datasets import DATASETS, cache_path, load_dataset
 from vgae.graph.files import atomic_write, write_json
 from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, split_links
-from vgae.graph.tables import read_any
+from vgae.graph.tables import read_any, write_embeddings
 from vgae.machine import describe_machine
 from vgae.objective.plan import bytes_available, calibrate, choose_objective, duration, estimate
 from vgae.report.figures import PROJECTIONS, latent_space, project, ranking_curves, save_figure, training_curves
@@ -190,6 +190,18 @@ def plot(
 
 
 @app.command()
+def embed(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    out_file: Annotated[Path, typer.Option("--out", help="csv, parquet, npz, or txt (word2vec's).")],
+    debug: Debug = False,  # noqa: ARG001 - read in main
+) -> None:
+    """Write the embedding of every node, with its id."""
+    run = read_run(run_folder)
+    write_embeddings(out_file, _ids(run.split.train), run.latent["mean"].numpy())
+    notes.print(f"wrote {run.split.train.num_nodes:,} embeddings to {out_file}", highlight=False, soft_wrap=True)
+
+
+@app.command()
 def recommend(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
     top: Annotated[int, typer.Option(help="How many links.")] = 10,
@@ -204,7 +216,7 @@ def recommend(
     """Name the most likely links that are not known yet, of the whole graph or node by node."""
     run = read_run(run_folder)
     graph = run.split.train
-    ids = [str(name) for name in (range(graph.num_nodes) if graph.node_ids is None else graph.node_ids.tolist())]
+    ids = [str(name) for name in _ids(graph)]
     nodes: list[int] | None = list(range(graph.num_nodes)) if every_node else None
     if node:
         place = {name: index for index, name in enumerate(ids)}
@@ -434,6 +446,11 @@ def _open_graph(given: str, **options: Any) -> tuple[str, Graph]:
     if reading.notes:
         notes.print(f"{path}: {'; '.join(reading.notes)}", highlight=False, soft_wrap=True)
     return str(path), reading.graph
+
+
+def _ids(graph: Graph) -> list[Any]:
+    """The nodes' own ids, or their indices where they have none."""
+    return list(range(graph.num_nodes)) if graph.node_ids is None else graph.node_ids.tolist()
 
 
 def _summary(folder: Path, run: Run) -> dict[str, Any]:
