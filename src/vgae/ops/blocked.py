@@ -74,7 +74,8 @@ def _sweep(
         (top, start) for top in range(0, len(left), side) for start in range(top if symmetric else 0, len(right), side)
     ]
     workers = min(torch.get_num_threads(), len(tiles)) if left.device.type == "cpu" else 1
-    share = partial(_sweep_tiles, left.detach(), right.detach(), side, symmetric, value, gradient)
+    left, right = left.detach(), right.detach()
+    share = partial(_sweep_tiles, left, right, right.T.contiguous(), side, symmetric, value, gradient)
     if workers == 1:
         return share(tiles)
     parts = list(_pool(workers).map(share, [tiles[worker::workers] for worker in range(workers)]))
@@ -90,19 +91,19 @@ def _sweep(
 def _sweep_tiles(
     left: Tensor,
     right: Tensor,
+    transposed: Tensor,
     side: int,
     symmetric: bool,
     value: bool,
     gradient: bool,
     tiles: Sequence[tuple[int, int]],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What some of the tiles, given by their corners, add to the sums."""
+    """What some of the tiles, given by their corners, add to the sums; `transposed` is rightᵀ, laid out by rows."""
     total = left.new_full((), 0.0 if value else torch.nan, dtype=torch.float64)
     by_row = torch.zeros_like(left)
     by_column = by_row if symmetric else torch.zeros_like(right)
     tile = left.new_empty(min(side, len(left)) * min(side, len(right)))
     spare = torch.empty_like(tile) if value else tile
-    transposed = right.T.contiguous()
     for top, start in tiles:
         rows, columns = slice(top, min(top + side, len(left))), slice(start, min(start + side, len(right)))
         shape = rows.stop - rows.start, columns.stop - columns.start

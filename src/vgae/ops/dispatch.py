@@ -20,7 +20,7 @@ from vgae.ops.sums import Sums
 
 IMPLEMENTATIONS = ("auto", "reference", "blocked", "triton")
 PRECISIONS = ("highest", "high")
-WIDEST_FOR_TRITON = 256
+WIDEST_FOR_TRITON, LONGEST_FOR_TRITON = 256, 2**23  # its indices have 32 bits
 HAS_TRITON = find_spec("triton") is not None
 
 
@@ -153,7 +153,7 @@ def _float(tensor: Tensor | None) -> Tensor | None:
 
 def _triton_suits(q: Tensor) -> bool:
     suited = q.dtype in (torch.float32, torch.bfloat16) and q.shape[1] <= WIDEST_FOR_TRITON
-    return HAS_TRITON and suited and q.device.type == "cuda"
+    return HAS_TRITON and suited and q.device.type == "cuda" and len(q) <= LONGEST_FOR_TRITON
 
 
 def _require_triton(q: Tensor) -> None:
@@ -162,10 +162,11 @@ def _require_triton(q: Tensor) -> None:
     kernels = import_module("vgae.ops.triton_kernels")
     if q.device.type != "cuda" and not kernels.INTERPRETED:
         raise InputError(f"implementation: triton needs a GPU, and q is on the {q.device.type}; use blocked.")
-    if q.dtype not in (torch.float32, torch.bfloat16) or q.shape[1] > WIDEST_FOR_TRITON:
+    fits = q.shape[1] <= WIDEST_FOR_TRITON and len(q) <= LONGEST_FOR_TRITON
+    if q.dtype not in (torch.float32, torch.bfloat16) or not fits:
         raise InputError(
-            f"implementation: triton takes float32 or bfloat16 with up to {WIDEST_FOR_TRITON} columns, "
-            f"not {q.dtype} with {q.shape[1]}; use blocked."
+            f"implementation: triton takes float32 or bfloat16, up to {WIDEST_FOR_TRITON} columns and "
+            f"{LONGEST_FOR_TRITON:,} rows, not {q.dtype} of shape {tuple(q.shape)}; use blocked."
         )
 
 
