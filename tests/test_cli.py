@@ -107,6 +107,30 @@ def test_own_graph_in_an_npz_file_is_trained(tmp_path: Path) -> None:
     assert vgae.load(tmp_path / summary["run"]).graph_.num_nodes == 200
 
 
+def test_predict_gives_each_pair_its_probability(trained: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, _ = trained
+    model = vgae.load(folder / "runs/cora")
+    ids = [str(name) for name in model.graph_.node_ids.tolist()]
+    pairs = np.array([[5, 9], [0, 2700], [100, 3]])
+    (folder / "pairs.csv").write_text("a,b\n" + "".join(f"{ids[i]},{ids[j]}\n" for i, j in pairs.tolist()))
+    found = json.loads(run_vgae("predict", "runs/cora", "pairs.csv", "--json", cwd=folder).stdout)["links"]
+    assert [(link["source"], link["target"]) for link in found] == [(ids[i], ids[j]) for i, j in pairs.tolist()]
+    np.testing.assert_allclose([link["probability"] for link in found], model.predict_proba(pairs), rtol=1e-4)
+    (folder / "pairs.csv").write_text(f"a,b\n{ids[0]},nobody\n")
+    assert_refused(run_vgae("predict", "runs/cora", "pairs.csv", cwd=folder), "pairs.csv", "row 1", "'nobody'")
+
+
+def test_evaluate_tells_how_far_probabilities_are_off(
+    trained: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    folder, _ = trained
+    found = json.loads(run_vgae("evaluate", "runs/cora", "--json", cwd=folder).stdout)["calibration"]
+    assert found["error_calibrated"] < found["error_raw"] / 2
+    curve = found["curve"]
+    error = sum(s * abs(p - o) for p, o, s in zip(curve["promised"], curve["observed"], curve["share"], strict=True))
+    assert found["error_calibrated"] == pytest.approx(error)
+
+
 def test_a_strangers_table_is_trained_and_links_are_recommended(tmp_path: Path) -> None:
     people = [f"Person {number}" for number in range(40)]
     links = [(i, (i + step) % 40) for i in range(40) for step in (1, 2, 3)]
@@ -144,13 +168,14 @@ def test_recommend_names_new_links_by_their_ids(trained: tuple[Path, subprocess.
     result = run_vgae("recommend", "runs/cora", "--top", "5", "--out", "links.csv", cwd=folder)
     assert result.returncode == 0, result.stderr
     lines = (folder / "links.csv").read_text().splitlines()
-    assert lines[0] == "source,target,logit"
+    assert lines[0] == "source,target,probability,logit"
     graph = vgae.load_dataset("cora")
     place = {str(name): index for index, name in enumerate(graph.node_ids.tolist())}  # type: ignore[union-attr]
     known = set(map(tuple, graph.edges.tolist()))
     assert len(lines) == 6
     for line in lines[1:]:
-        source, target, _ = line.split(",")
+        source, target, probability, _ = line.split(",")
+        assert 0 < float(probability) < 1
         assert tuple(sorted((place[source], place[target]))) not in known
     name = lines[1].split(",")[0]
     found = json.loads(run_vgae("recommend", "runs/cora", "--node", name, "--top", "1", "--json", cwd=folder).stdout)

@@ -11,6 +11,8 @@ from torch_geometric.data import Data
 
 import vgae
 from vgae.errors import InputError
+from vgae.evaluation.calibration import Calibration, reliability_of
+from vgae.evaluation.evaluate import score_held_out
 
 ESTIMATORS = [vgae.GAE, vgae.VGAE]
 
@@ -64,12 +66,25 @@ def test_every_kind_of_graph_gives_the_same_embeddings() -> None:
         np.testing.assert_array_equal(result, results["graph"], err_msg=name)
 
 
-def test_probabilities_are_sigmoids_of_inner_products(split: vgae.LinkSplit) -> None:
-    model = vgae.VGAE(iterations=10).fit(split.train)
-    z = model.transform().astype(np.float64)
+def test_probabilities_take_the_weight_of_the_loss_back(split: vgae.LinkSplit) -> None:
     pairs = split.test.pairs
-    expected = 1 / (1 + np.exp(-(z[pairs[:, 0]] * z[pairs[:, 1]]).sum(axis=1)))
-    np.testing.assert_allclose(model.predict_proba(pairs), expected, rtol=1e-5)
+    for weighting in ("paper", "elbo"):
+        model = vgae.VGAE(iterations=10, weighting=weighting).fit(split.train)
+        z = model.transform().astype(np.float64)
+        num_nodes, num_ones = split.train.num_nodes, 2 * split.train.num_edges
+        weight = (num_nodes**2 - num_ones) / num_ones if weighting == "paper" else 1.0
+        logits = (z[pairs[:, 0]] * z[pairs[:, 1]]).sum(axis=1) - np.log(weight)
+        np.testing.assert_allclose(model.predict_proba(pairs), 1 / (1 + np.exp(-logits)), rtol=1e-4)
+
+
+def test_probabilities_on_cora_mean_what_they_say() -> None:
+    split = vgae.split_links(vgae.load_dataset("cora"), seed=0)
+    model = vgae.VGAE(seed=0).fit(split.train, validation=split.val)
+    links, non_links = score_held_out(model, split.test)
+    raw = reliability_of(Calibration(shift=0.0), links, non_links, model.density())
+    calibrated = reliability_of(model.calibration(), links, non_links, model.density())
+    assert raw.expected_calibration_error > 0.3
+    assert calibrated.expected_calibration_error < model.density() < raw.expected_calibration_error / 2
 
 
 def test_pairs_out_of_range_are_named(split: vgae.LinkSplit) -> None:

@@ -22,7 +22,8 @@ from rich.table import Table
 
 from vgae.baselines import BASELINES
 from vgae.errors import InputError, VgaeError
-from vgae.estimator import ESTIMATORS
+from vgae.estimator import ESTIMATORS, Links
+from vgae.evaluation.calibration import Calibration, reliability_of
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.experiments.paper import TABLE_1, paper_result
 from vgae.experiments.reproduce import DATASETS as DATASETS_OF_PAPER
@@ -31,7 +32,7 @@ from vgae.graph.datasets import DATASETS, cache_path, load_dataset
 from vgae.graph.files import atomic_write, write_json
 from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, split_links
-from vgae.graph.tables import read_any, write_embeddings
+from vgae.graph.tables import read_any, read_pairs, write_embeddings
 from vgae.machine import describe_machine
 from vgae.objective.plan import bytes_available, calibrate, choose_objective, duration, estimate
 from vgae.report.figures import PROJECTIONS, latent_space, project, ranking_curves, save_figure, training_curves
@@ -150,16 +151,30 @@ def evaluate(
     as_json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
-    """Score a run on its held-out links: AUC, AP, MRR and Hits@K."""
+    """Score a run on its held-out links: AUC, AP, MRR, Hits@K, and how far its probabilities can be trusted."""
     run = read_run(run_folder)
     estimator = ESTIMATORS[run.config.model].from_run(run)
     metrics = evaluate_split(estimator, run.split)
     if not metrics:
         raise InputError(f"{run_folder}: this run has no held-out pairs to score.")
+    held_out = run.split.test if len(run.split.test) else run.split.val
+    links, non_links = score_held_out(estimator, held_out)
+    raw, calibrated = (
+        reliability_of(calibration, links, non_links, estimator.density())
+        for calibration in (Calibration(shift=0.0), estimator.calibration())
+    )
+    errors = raw.expected_calibration_error, calibrated.expected_calibration_error
     if as_json:
-        _print_json(_summary(run_folder, run) | metrics)
+        curve = {name: values.tolist() for name, values in vars(calibrated).items()}
+        described = {"error_raw": errors[0], "error_calibrated": errors[1], "curve": curve}
+        _print_json(_summary(run_folder, run) | metrics | {"calibration": described})
     else:
         _print_scores(metrics, _paper_of(run))
+        out.print(
+            f"Probabilities are off by {errors[1]:.4f} on average at the graph's density; σ(logit) by {errors[0]:.4f}.",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 @app.command()
@@ -225,25 +240,28 @@ def recommend(
                 raise InputError(f"node: {name!r} is not a node of this run; ids look like {', '.join(ids[:3])}.")
         nodes = [place[name] for name in node]
     found = ESTIMATORS[run.config.model].from_run(run).recommend(top, nodes)
-    logits = (round(logit, 4) for logit in found.logits.tolist())
-    rows = [(ids[i], ids[j], logit) for (i, j), logit in zip(found.pairs.tolist(), logits, strict=True)]
-    if out_file is not None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([("source", "target", "logit"), *rows])
-        try:
-            with atomic_write(out_file) as file:
-                file.write(text.getvalue().encode())
-        except OSError as error:
-            raise InputError(f"{out_file}: the file cannot be written there ({error.strerror}).") from None
-    if as_json:
-        _print_json({"links": [{"source": i, "target": j, "logit": logit} for i, j, logit in rows]})
-    elif out_file is not None:
-        notes.print(f"wrote {len(rows)} links to {out_file}", highlight=False, soft_wrap=True)
-    else:
-        table = Table("source", "target", "logit", box=None, pad_edge=False)
-        for i, j, logit in rows:
-            table.add_row(i, j, f"{logit:.4f}")
-        out.print(table)
+    _give_links(found, ids, out_file, as_json=as_json)
+
+
+@app.command()
+def predict(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    pairs: Annotated[Path, typer.Argument(metavar="PAIRS", help="Table of pairs of ids: csv, tsv, txt, parquet.")],
+    out_file: Annotated[Path | None, typer.Option("--out", help="A csv file.  [default: print]")] = None,
+    source: Source = None,
+    target: Target = None,
+    delimiter: Delimiter = None,
+    header: Header = None,
+    as_json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - read in main
+) -> None:
+    """Give the probability of a link for each pair of a table."""
+    run = read_run(run_folder)
+    ids = [str(name) for name in _ids(run.split.train)]
+    index = read_pairs(pairs, ids, source=source, target=target, delimiter=delimiter, header=header)
+    estimator = ESTIMATORS[run.config.model].from_run(run)
+    links = Links(index, estimator.logits(index), estimator.predict_proba(index))
+    _give_links(links, ids, out_file, as_json=as_json)
 
 
 @app.command()
@@ -446,6 +464,35 @@ def _open_graph(given: str, **options: Any) -> tuple[str, Graph]:
     if reading.notes:
         notes.print(f"{path}: {'; '.join(reading.notes)}", highlight=False, soft_wrap=True)
     return str(path), reading.graph
+
+
+def _give_links(links: Links, ids: list[str], out_file: Path | None, *, as_json: bool) -> None:
+    """Pairs with their probabilities and logits: into a csv file, as JSON, or as a table."""
+    columns = ("source", "target", "probability", "logit")
+    rows = [
+        (ids[i], ids[j], f"{probability:.6g}", f"{logit:.6g}")
+        for (i, j), probability, logit in zip(
+            links.pairs.tolist(), links.probabilities.tolist(), links.logits.tolist(), strict=True
+        )
+    ]
+    if out_file is not None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([columns, *rows])
+        try:
+            with atomic_write(out_file) as file:
+                file.write(text.getvalue().encode())
+        except OSError as error:
+            raise InputError(f"{out_file}: the file cannot be written there ({error.strerror}).") from None
+    if as_json:
+        numbers = [(i, j, float(probability), float(logit)) for i, j, probability, logit in rows]
+        _print_json({"links": [dict(zip(columns, row, strict=True)) for row in numbers]})
+    elif out_file is not None:
+        notes.print(f"wrote {len(rows):,} links to {out_file}", highlight=False, soft_wrap=True)
+    else:
+        table = Table(*columns, box=None, pad_edge=False)
+        for row in rows:
+            table.add_row(*row)
+        out.print(table)
 
 
 def _ids(graph: Graph) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -13,12 +14,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vgae.errors import InputError
+from vgae.evaluation.calibration import Calibration
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import Pairs, check_nodes, check_pairs
+from vgae.graph.pairs import Pairs, check_nodes, check_pairs, num_pairs
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.model.inputs import EncoderInputs
+from vgae.objective.terms import Weighting
 from vgae.ops import known_pairs, top_of_all, top_of_each_row
 from vgae.train.config import Config, choose_device
 from vgae.train.progress import ProgressBar
@@ -31,10 +34,11 @@ DEFAULTS = Config()
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Pairs of node indices (M×2) and their logits."""
+    """Pairs of node indices (M×2), their logits, and the probabilities these stand for."""
 
     pairs: Pairs
     logits: FloatArray
+    probabilities: FloatArray
 
 
 class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -142,8 +146,22 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         return self.model_.score_pairs(self.latent_["mean"], check_pairs(pairs, self.graph_.num_nodes))
 
     def predict_proba(self, pairs: npt.ArrayLike) -> FloatArray:
-        """Probability of a link between each pair of node indices (M×2): σ of the logit."""
-        return torch.from_numpy(self.logits(pairs)).sigmoid().numpy()
+        """Probability of a link between each pair of node indices (M×2), calibrated to the graph's density."""
+        return self.calibration().probabilities(self.logits(pairs)).astype(np.float32)
+
+    def calibration(self) -> Calibration:
+        """How logits become probabilities: the loss's weight taken back, and a scale if there were validation pairs."""
+        check_is_fitted(self)
+        shift = math.log(Weighting.named(self.config_.weighting, self.graph_).positive_weight)
+        if not self.validation_:
+            return Calibration(shift)
+        links, non_links = score_held_out(self, self.validation_)
+        return Calibration.fit(links, non_links, density=self.density(), shift=shift)
+
+    def density(self) -> float:
+        """The share of pairs that are links, those for training and validation counted."""
+        num_links: int = self.graph_.num_edges + (len(self.validation_.links) if self.validation_ else 0)
+        return num_links / num_pairs(self.graph_.num_nodes)
 
     def recommend(self, k: int = 10, nodes: npt.ArrayLike | None = None) -> Links:
         """The best new links, best first: `k` of the whole graph, or `k` for each of these node indices.
@@ -164,7 +182,8 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
             else:
                 rows = check_nodes(nodes, self.graph_.num_nodes)
                 found = top_of_each_row(*given, top=k, rows=rows, known=known)
-        return Links(found.pairs.numpy(), found.logits.numpy())
+        logits: FloatArray = found.logits.numpy()
+        return Links(found.pairs.numpy(), logits, self.calibration().probabilities(logits).astype(np.float32))
 
     def _known_links(self) -> Pairs:
         held_out = [self.validation_.links] if self.validation_ else []

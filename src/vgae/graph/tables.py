@@ -31,7 +31,7 @@ import pyarrow.parquet
 from vgae.errors import InputError
 from vgae.graph.files import atomic_write, pack_ids, read_npz_graph, write_npz
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import AnyArray
+from vgae.graph.pairs import AnyArray, Pairs
 
 TEXT = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
 PARQUET = (".parquet", ".pq")
@@ -83,24 +83,30 @@ def read_links(
 ) -> Reading:
     """The graph whose links are the rows of a table; `source` and `target` are columns, by name or number from 1."""
     path = Path(path)
-    if delimiter is not None and len(delimiter) != 1:
-        raise InputError(f"delimiter: one character is needed, got {delimiter!r}.")
-    notes: list[str] = []
-    table = _read_parquet(path) if _suffix(path) in PARQUET else _read_text(path, delimiter, header, notes)
-    columns = [_column(path, table, given, default) for given, default in ((source, 0), (target, 1))]
-    if columns[0] == columns[1]:
-        raise InputError(f"{path}: source and target are the same column; choose two of {_names(table)}.")
-    if table.num_rows == 0:
-        raise InputError(f"{path}: there are no rows of links in it, only a header.")
-    if table.num_columns > 2:
-        notes.append(f"links are the columns {table.column_names[columns[0]]} and {table.column_names[columns[1]]}")
-    ends = [_ids_of(path, table.column(column), table.column_names[column]) for column in columns]
+    ends, notes = _two_columns(path, source, target, delimiter, header)
     codes, ids = _number(*ends)
     try:
         graph = Graph.from_edges(codes, num_nodes=len(ids))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return Reading(replace(graph, node_ids=ids), tuple(notes))
+
+
+def read_pairs(path: str | Path, ids: Sequence[Any], **options: Any) -> Pairs:
+    """The rows of a table as pairs of indices into `ids`; an id that is not there is named by its row."""
+    path = Path(path)
+    given = {name: options.get(name) for name in ("source", "target", "delimiter", "header")}
+    ends, _ = _two_columns(path, **given)
+    known = pa.array([str(name) for name in ids])
+    columns = []
+    for end in ends:
+        text = end.cast(pa.string())
+        places = pc.index_in(text, value_set=known)
+        row = _first_true(pc.is_null(places))
+        if row is not None:
+            raise InputError(f"{path}: row {row + 1} names {text[row].as_py()!r}, which is not a node of this run.")
+        columns.append(places.to_numpy().astype(np.int64))
+    return np.stack(columns, axis=1)
 
 
 def write_embeddings(path: str | Path, ids: Sequence[Any], embeddings: npt.NDArray[np.float32]) -> None:
@@ -143,6 +149,25 @@ def _suffix(path: Path) -> str:
     if endings and endings[-1] in COMPRESSED:
         endings.pop()
     return endings[-1] if endings else ""
+
+
+def _two_columns(
+    path: Path, source: str | None, target: str | None, delimiter: str | None, header: bool | None
+) -> tuple[list[pa.ChunkedArray], list[str]]:
+    """The two columns of ids, and what was assumed in finding them."""
+    if delimiter is not None and len(delimiter) != 1:
+        raise InputError(f"delimiter: one character is needed, got {delimiter!r}.")
+    notes: list[str] = []
+    table = _read_parquet(path) if _suffix(path) in PARQUET else _read_text(path, delimiter, header, notes)
+    columns = [_column(path, table, given, default) for given, default in ((source, 0), (target, 1))]
+    if columns[0] == columns[1]:
+        raise InputError(f"{path}: source and target are the same column; choose two of {_names(table)}.")
+    if table.num_rows == 0:
+        raise InputError(f"{path}: there are no rows of links in it, only a header.")
+    if table.num_columns > 2:
+        notes.append(f"links are the columns {table.column_names[columns[0]]} and {table.column_names[columns[1]]}")
+    ends = [_ids_of(path, table.column(column), table.column_names[column]) for column in columns]
+    return ends, notes
 
 
 # ------------------------------------------------------------------------------------------------------------- Parquet
