@@ -15,6 +15,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.split import LinkSplit, split_links
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.model.autoencoder import AutoEncoder
+from vgae.train import trainer
 from vgae.train.config import Config, choose_device
 from vgae.train.progress import describe
 from vgae.train.trainer import LogEntry, Trained, _generators, train
@@ -190,3 +191,17 @@ def test_bad_options_are_named(option: str, value: object, words: str) -> None:
 def test_missing_devices_are_named(name: str) -> None:
     with pytest.raises(InputError, match="device"):
         choose_device(name)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="recording needs a GPU")
+@pytest.mark.parametrize("objective", ["exact", "sampled"])
+@pytest.mark.parametrize("model", ["gae", "vgae"])
+def test_recorded_steps_give_the_bits_of_eager_ones(
+    split: LinkSplit, model: str, objective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(SHORT, model=model, objective=objective, device="cuda")
+    recorded = train(split.train, config, split.val)
+    monkeypatch.setattr(trainer, "LARGEST_RECORDED", 0)
+    eager = train(split.train, config, split.val)
+    assert torch.equal(recorded.posterior.mean, eager.posterior.mean)
+    assert [entry.loss for entry in recorded.history] == [entry.loss for entry in eager.history]
