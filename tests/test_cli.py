@@ -182,6 +182,10 @@ def test_recommend_names_new_links_by_their_ids(trained: tuple[Path, subprocess.
     assert [link["source"] for link in found["links"]] == [name]
     assert_refused(run_vgae("recommend", "runs/cora", "--node", "nobody", cwd=folder), "nobody", "ids look like")
     assert_refused(run_vgae("recommend", "runs/cora", "--top", "0", cwd=folder), "k: at least 1")
+    near = json.loads(run_vgae("similar", "runs/cora", name, "--top", "3", "--json", cwd=folder).stdout)["similar"]
+    assert len(near) == 3
+    assert name not in [other["node"] for other in near]
+    assert_refused(run_vgae("similar", "runs/cora", "nobody", cwd=folder), "nobody", "ids look like")
 
 
 def test_baseline_is_scored_on_the_split_of_train(

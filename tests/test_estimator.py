@@ -178,3 +178,14 @@ def test_recommend_is_brute_force_over_all_pairs_that_are_not_known(split: vgae.
     np.testing.assert_allclose(each.logits[:3], np.sort(logits[7])[::-1][:3], rtol=1e-4)
     with pytest.raises(InputError, match="nodes: 99999"):
         model.recommend(3, nodes=[99999])
+
+
+def test_similar_nodes_are_those_of_the_largest_cosines(split: vgae.LinkSplit) -> None:
+    model = vgae.GAE(seed=0, iterations=20).fit(split.train)
+    z = model.transform().astype(np.float64)
+    directions = z / np.linalg.norm(z, axis=1, keepdims=True)
+    cosines = directions @ directions[7]
+    cosines[7] = -2
+    found = model.similar(7, k=5)
+    np.testing.assert_allclose([cosine for _, cosine in found], np.sort(cosines)[::-1][:5], rtol=1e-5)
+    np.testing.assert_allclose([cosines[node] for node, _ in found], np.sort(cosines)[::-1][:5], rtol=1e-5)

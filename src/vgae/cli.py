@@ -234,13 +234,30 @@ def recommend(
     ids = [str(name) for name in _ids(graph)]
     nodes: list[int] | None = list(range(graph.num_nodes)) if every_node else None
     if node:
-        place = {name: index for index, name in enumerate(ids)}
-        for name in node:
-            if name not in place:
-                raise InputError(f"node: {name!r} is not a node of this run; ids look like {', '.join(ids[:3])}.")
-        nodes = [place[name] for name in node]
+        nodes = _places(ids, node)
     found = ESTIMATORS[run.config.model].from_run(run).recommend(top, nodes)
     _give_links(found, ids, out_file, as_json=as_json)
+
+
+@app.command()
+def similar(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    node: Annotated[str, typer.Argument(metavar="NODE", help="A node, by its id.")],
+    top: Annotated[int, typer.Option(help="How many nodes.")] = 10,
+    as_json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - read in main
+) -> None:
+    """Name the nodes whose embeddings are nearest to a node's, by the cosine."""
+    run = read_run(run_folder)
+    ids = [str(name) for name in _ids(run.split.train)]
+    found = ESTIMATORS[run.config.model].from_run(run).similar(_places(ids, [node])[0], top)
+    if as_json:
+        _print_json({"node": node, "similar": [{"node": ids[other], "cosine": cosine} for other, cosine in found]})
+        return
+    table = Table("node", "cosine", box=None, pad_edge=False)
+    for other, cosine in found:
+        table.add_row(ids[other], f"{cosine:.4f}")
+    out.print(table)
 
 
 @app.command()
@@ -493,6 +510,15 @@ def _give_links(links: Links, ids: list[str], out_file: Path | None, *, as_json:
         for row in rows:
             table.add_row(*row)
         out.print(table)
+
+
+def _places(ids: list[str], names: list[str]) -> list[int]:
+    """The indices of nodes that are given by their ids."""
+    place = {name: index for index, name in enumerate(ids)}
+    for name in names:
+        if name not in place:
+            raise InputError(f"{name!r} is not a node of this run; ids look like {', '.join(ids[:3])}.")
+    return [place[name] for name in names]
 
 
 def _ids(graph: Graph) -> list[Any]:

@@ -185,6 +185,17 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         logits: FloatArray = found.logits.numpy()
         return Links(found.pairs.numpy(), logits, self.calibration().probabilities(logits).astype(np.float32))
 
+    def similar(self, node: int, k: int = 10) -> list[tuple[int, float]]:
+        """The `k` nodes whose embeddings point most nearly the same way as this one's, with the cosines."""
+        check_is_fitted(self)
+        (row,) = check_nodes([node], self.graph_.num_nodes)
+        if k < 1:
+            raise InputError(f"k: at least 1 is needed, got {k}.")
+        directions = torch.nn.functional.normalize(self.latent_["mean"], dim=1)
+        nobody = known_pairs(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
+        found = top_of_each_row(directions, None, None, None, top=k, rows=[row], known=nobody)
+        return list(zip(found.pairs[:, 1].tolist(), found.logits.tolist(), strict=True))
+
     def _known_links(self) -> Pairs:
         held_out = [self.validation_.links] if self.validation_ else []
         if self.run_ is not None:
