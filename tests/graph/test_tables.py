@@ -19,7 +19,7 @@ import vgae
 from helpers import message_of
 from vgae.graph import tables
 from vgae.graph.files import read_npz, unpack_ids
-from vgae.graph.tables import read_graph, read_links, write_embeddings
+from vgae.graph.tables import read_graph, read_links, read_pairs, write_embeddings
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=6).filter(
     lambda name: name[0] not in "#%"
@@ -226,3 +226,12 @@ def test_embeddings_as_text_of_word2vec(tmp_path: Path) -> None:
     assert "holds blanks" in message_of(lambda: write_embeddings(tmp_path / "w.txt", ["a b", "c"], values))
     assert not (tmp_path / "w.txt").exists()
     assert "such an ending" in message_of(lambda: write_embeddings(tmp_path / "z.xyz", ["a", "b"], values))
+
+
+@pytest.mark.parametrize("head", ["", "from,to\n"])
+def test_pairs_are_matched_to_ids_with_or_without_a_header(tmp_path: Path, head: str) -> None:
+    path = write(tmp_path / "pairs.csv", head + "a,7\nb,a\n")
+    assert read_pairs(path, ["a", "b", 7]).tolist() == [[0, 2], [1, 0]]
+    message = message_of(lambda: read_pairs(path, ["a", 7]))
+    assert "row 2 names 'b', which is not a node" in message
+    assert read_pairs(write(tmp_path / "one.csv", "b,a\n"), ["a", "b"]).tolist() == [[1, 0]]

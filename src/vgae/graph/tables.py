@@ -92,21 +92,34 @@ def read_links(
     return Reading(replace(graph, node_ids=ids), tuple(notes))
 
 
-def read_pairs(path: str | Path, ids: Sequence[Any], **options: Any) -> Pairs:
-    """The rows of a table as pairs of indices into `ids`; an id that is not there is named by its row."""
+def read_pairs(
+    path: str | Path,
+    ids: Sequence[Any],
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+) -> Pairs:
+    """The rows of a table as pairs of indices into `ids`; an id that is not there is named by its row.
+
+    Here a header is a first row of which neither end is an id, unless columns are asked for by name.
+    """
     path = Path(path)
-    given = {name: options.get(name) for name in ("source", "target", "delimiter", "header")}
-    ends, _ = _two_columns(path, **given)
     known = pa.array([str(name) for name in ids])
-    columns = []
-    for end in ends:
-        text = end.cast(pa.string())
-        places = pc.index_in(text, value_set=known)
-        row = _first_true(pc.is_null(places))
+    named = any(given is not None and not given.isdecimal() for given in (source, target))
+    open_question = header is None and not named and _suffix(path) not in PARQUET
+    ends, _ = _two_columns(path, source, target, delimiter, False if open_question else header)
+    places = [pc.index_in(end.cast(pa.string()), value_set=known) for end in ends]
+    skipped = 0
+    if open_question and len(ends[0]) > 1 and not any(column[0].is_valid for column in places):
+        places, skipped = [column[1:] for column in places], 1
+    for end, column in zip(ends, places, strict=True):
+        row = _first_true(pc.is_null(column))
         if row is not None:
-            raise InputError(f"{path}: row {row + 1} names {text[row].as_py()!r}, which is not a node of this run.")
-        columns.append(places.to_numpy().astype(np.int64))
-    return np.stack(columns, axis=1)
+            stranger = str(end[row + skipped].as_py())
+            raise InputError(f"{path}: row {row + 1} names {stranger!r}, which is not a node of this run.")
+    return np.stack([column.to_numpy().astype(np.int64) for column in places], axis=1)
 
 
 def write_embeddings(path: str | Path, ids: Sequence[Any], embeddings: npt.NDArray[np.float32]) -> None:
