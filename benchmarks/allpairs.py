@@ -2,19 +2,24 @@
 
     dense    softplus(Z·Zᵀ).sum() and its backward pass, as autograd has it
 
-Rounds alternate between the contenders and medians are compared. Errors are against float64, up to 5,000 nodes.
+Rounds alternate between the contenders, each warmed up by one untimed run, and medians are compared. As in the command
+`vgae`, threads that wait soon go to sleep (GOMP_SPINCOUNT), for all contenders.
 
     python benchmarks/allpairs.py [--device cuda] [--nodes 2708 19717 …] [--dim 16]
     python benchmarks/allpairs.py --tune     # which tiles are fastest here
 """
 
+import os
+
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # read when torch is first imported
+
 import argparse
 import itertools
-import resource
 import statistics
 import time
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -47,15 +52,22 @@ def seconds(work: Callable[[], None], device: str) -> float:
 
 
 def extra_megabytes(work: Callable[[], None], device: str) -> float:
-    """Peak memory beyond what there was before; on a CPU only what exceeds the process's peak so far."""
+    """Peak memory beyond what there was before."""
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
+        before = float(torch.cuda.memory_allocated())
         work()
         return (torch.cuda.max_memory_allocated() - before) / 1e6
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+    before = _resident("VmRSS")
     work()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3
+    return (_resident("VmHWM") - before) / 1e6
+
+
+def _resident(kind: str) -> float:
+    """Bytes of memory that this process holds (VmRSS), or held at its peak (VmHWM); Linux only."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(kind))
+    return 1024.0 * int(line.split()[1])
 
 
 def compare(num_nodes: int, dim: int, device: str, rounds: int) -> None:
@@ -65,6 +77,7 @@ def compare(num_nodes: int, dim: int, device: str, rounds: int) -> None:
     for precision in precisions:
         contenders[f"gradient, {precision}"] = lambda p=precision: op(z, value=False, precision=p)  # type: ignore[misc]
         contenders[f"gradient and value, {precision}"] = lambda p=precision: op(z, value=True, precision=p)  # type: ignore[misc]
+    op(torch.randn(50, dim, device=device).requires_grad_(), value=True)  # what the libraries allocate once
     memory = {name: extra_megabytes(work, device) for name, work in contenders.items()}
     if DENSE_BYTES * num_nodes**2 < (100e9 if device == "cuda" else 12e9):
         contenders["dense"] = lambda: dense(z)
@@ -72,6 +85,7 @@ def compare(num_nodes: int, dim: int, device: str, rounds: int) -> None:
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, work in contenders.items():
+            work()  # untimed: the first run after another contender finds the caches full of that one's data
             times[name].append(seconds(work, device))
     median = {name: statistics.median(values) for name, values in times.items()}
     print(f"\nN = {num_nodes:,}, F = {dim}: {num_nodes**2 / 2:.3g} pairs of a symmetric matrix")

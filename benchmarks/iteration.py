@@ -10,6 +10,10 @@ are those torch chooses; evaluation is left out for all.
     python benchmarks/iteration.py [cora] [citeseer] [pubmed]
 """
 
+import os
+
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # as in the command: threads that wait soon go to sleep
+
 import argparse
 import statistics
 import time

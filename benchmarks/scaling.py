@@ -12,11 +12,14 @@ the growth of the process's peak, each contender in a process of its own; on a G
     python benchmarks/scaling.py --plot docs/scaling.png scaling-cpu.json scaling-h200.json
 """
 
+import os
+
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # as in the command: threads that wait soon go to sleep
+
 import argparse
 import itertools
 import json
 import multiprocessing
-import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -128,7 +131,8 @@ def step(loss: Callable[[], Tensor], optimizer: torch.optim.Optimizer) -> None:
 
 def measure(graph: vgae.Graph, contender: str, device: str) -> dict[str, float]:
     """Median seconds of an iteration and peak bytes of all of them, the graph on the device included."""
-    before = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+    before = resident("VmRSS")
     if device == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -143,10 +147,16 @@ def measure(graph: vgae.Graph, contender: str, device: str) -> dict[str, float]:
         times.append(time.perf_counter() - started)
         if times[-1] > 100:
             break
-    peak = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    peak = resident("VmHWM")
     if device == "cuda":
         peak = float(torch.cuda.max_memory_allocated())
     return {"seconds": statistics.median(times[1:] or times), "bytes": max(peak - before, 0.0)}
+
+
+def resident(kind: str) -> float:
+    """Bytes of memory that this process holds (VmRSS), or held at its peak (VmHWM); Linux only."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(kind))
+    return 1024.0 * int(line.split()[1])
 
 
 def make_and_measure(kind: str, num_nodes: int, contender: str, device: str) -> dict[str, float]:

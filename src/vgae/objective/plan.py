@@ -26,7 +26,8 @@ from vgae.ops import SparseMatrix, all_pairs_softplus
 AFFORDABLE_SECONDS = 900.0  # for a whole training run
 SLOWEST = 25e6  # pairs per second, fewer than any machine in use computes
 STEP_OVERHEADS = 3  # fixed cost of a step, in fixed costs of the all-pairs op
-NUMBERS_PER_PAIR = 6  # that a logit of one pair moves per latent dimension: two gathers, a product, and back
+# What a single pair costs per latent dimension (gathers, scatters, sampling), in numbers that a sparse product moves.
+NUMBERS_PER_PAIR = 70
 
 
 @dataclass(frozen=True)
