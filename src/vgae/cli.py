@@ -7,6 +7,7 @@ nothing else there. Errors are one sentence: exit 2 for bad input, 1 for a failu
 import csv
 import io
 import json
+import os
 import sys
 import traceback
 from collections.abc import Mapping
@@ -580,7 +581,10 @@ def main() -> None:
         if code == INTERRUPTED:  # typer makes an exit code of Ctrl-C
             raise KeyboardInterrupt
     except (KeyboardInterrupt, typer.Abort):
-        sys.exit(_fail("Interrupted; nothing was kept", INTERRUPTED, debug))
+        code = _fail("Interrupted; nothing was kept", INTERRUPTED, debug)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # where Ctrl-C hit an import, sys.exit would end in death by SIGINT and another exit code
     except InputError as error:
         sys.exit(_fail(str(error), 2, debug))
     except VgaeError as error:
