@@ -240,7 +240,7 @@ def plot(path: Path, results: list[dict[str, Any]]) -> None:
             axes.set(xlabel="nodes", ylabel=label)
             axes.spines[["top", "right"]].set_visible(False)
         left.set_title(result["machine"].split(" · ")[1 if result["device"] == "cuda" else 0], fontsize=9, loc="left")
-    panels[0][1].legend(fontsize=6.5, frameon=False, ncols=2)
+    panels[-1][1].legend(fontsize=6, frameon=False, ncols=2, loc="lower right")
     figure.savefig(path, dpi=200)
 
 
