@@ -211,6 +211,7 @@ def test_plan_says_what_training_would_cost(tmp_path: Path) -> None:
     assert wider["exact"]["bytes"] > costs["exact"]["bytes"]
     assert costs["sampled"]["bytes"] > costs["exact"]["bytes"]
     assert_refused(run_vgae("plan", "cora", "--latent-dim", "0", cwd=tmp_path), "latent_dim")
+    assert_refused(run_vgae("plan", "cora", "--source", "1", cwd=tmp_path), "cora", "tables of your own")
     assert_refused(run_vgae("plan", "nowhere", cwd=tmp_path), "nowhere", "cora, citeseer, pubmed")
 
 

@@ -30,10 +30,11 @@ from vgae.experiments.paper import TABLE_1, paper_result
 from vgae.experiments.reproduce import DATASETS as DATASETS_OF_PAPER
 from vgae.experiments.reproduce import METHODS, Archive, Cell, Result, Store, embed_cora, plan, reproduce, summarise
 from vgae.graph.datasets import DATASETS, cache_path, load_dataset
+from vgae.graph.embeddings import write_embeddings
 from vgae.graph.files import atomic_write, write_json
 from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, split_links
-from vgae.graph.tables import read_any, read_pairs, write_embeddings
+from vgae.graph.tables import read_any, read_pairs
 from vgae.machine import describe_machine
 from vgae.objective.plan import bytes_available, calibrate, choose_objective, duration, estimate
 from vgae.report.figures import PROJECTIONS, latent_space, project, ranking_curves, save_figure, training_curves
@@ -52,7 +53,7 @@ UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherev
 
 app = typer.Typer(
     name="vgae",
-    help="Graph auto-encoders: node embeddings and link prediction.",
+    help="Graph auto-encoders: node embeddings and link prediction. With --debug, an error shows its traceback.",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -63,42 +64,48 @@ notes = Console(stderr=True, markup=False)
 GraphName = Annotated[
     str, typer.Argument(metavar="GRAPH", help="cora, citeseer, pubmed, or a file: csv, tsv, txt, parquet, npz.")
 ]
+Model = Annotated[str, typer.Option(help="gae or vgae.")]
+NoFeatures = Annotated[bool, typer.Option("--no-features", help="Leave the features out (the paper's GAE*, VGAE*).")]
+HiddenDim = Annotated[int, typer.Option(help="Width of the hidden layer.")]
+LatentDim = Annotated[int, typer.Option(help="Dimensions of the embedding.")]
+Iterations = Annotated[int, typer.Option(help="Full-batch training steps.")]
+NumNegatives = Annotated[int | None, typer.Option(help="Zeros per step of the sampled objective.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Precision = Annotated[str, typer.Option(help="Of the exact objective on a GPU: high or highest.")]
+SplitSeed = Annotated[int, typer.Option(help="Which links are held out.")]
+Val = Annotated[float, typer.Option(help="Share of links for validation.")]
+Test = Annotated[float, typer.Option(help="Share of links for testing.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
+OutCsv = Annotated[Path | None, typer.Option("--out", help="A csv file.  [default: print]")]
 Source = Annotated[str | None, typer.Option(help="Column of a table with one end of a link, by name or number.")]
 Target = Annotated[str | None, typer.Option(help="Column with the other end.")]
 Delimiter = Annotated[str | None, typer.Option(help="What splits the columns of a table.")]
 Header = Annotated[bool | None, typer.Option("--header/--no-header", help="Whether a table's first row is a header.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
 @app.command()
 def train(
     graph: GraphName,
-    model: Annotated[str, typer.Option(help="gae or vgae.")] = DEFAULTS.model,
-    no_features: Annotated[
-        bool, typer.Option("--no-features", help="Leave the features out (the paper's GAE*, VGAE*).")
-    ] = False,
-    hidden_dim: Annotated[int, typer.Option(help="Width of the hidden layer.")] = DEFAULTS.hidden_dim,
-    latent_dim: Annotated[int, typer.Option(help="Dimensions of the embedding.")] = DEFAULTS.latent_dim,
-    iterations: Annotated[int, typer.Option(help="Full-batch training steps.")] = DEFAULTS.iterations,
+    model: Model = DEFAULTS.model,
+    no_features: NoFeatures = False,
+    hidden_dim: HiddenDim = DEFAULTS.hidden_dim,
+    latent_dim: LatentDim = DEFAULTS.latent_dim,
+    iterations: Iterations = DEFAULTS.iterations,
     learning_rate: Annotated[float, typer.Option(help="Adam's learning rate.")] = DEFAULTS.learning_rate,
     objective: Annotated[str, typer.Option(help="exact, sampled or auto.")] = DEFAULTS.objective,
     weighting: Annotated[str, typer.Option(help="paper or elbo.")] = DEFAULTS.weighting,
-    num_negatives: Annotated[
-        int | None, typer.Option(help="Zeros per step of the sampled objective.")
-    ] = DEFAULTS.num_negatives,
+    num_negatives: NumNegatives = DEFAULTS.num_negatives,
     eval_every: Annotated[int, typer.Option(help="Iterations between validation scores.")] = DEFAULTS.eval_every,
     early_stopping: Annotated[
         int | None, typer.Option(help="Stop after so many iterations without a better score.")
     ] = DEFAULTS.early_stopping,
     seed: Annotated[int, typer.Option(help="Initialisation and noise.")] = DEFAULTS.seed,
-    split_seed: Annotated[int, typer.Option(help="Which links are held out.")] = 0,
-    val: Annotated[float, typer.Option(help="Share of links for validation.")] = VAL_FRACTION,
-    test: Annotated[float, typer.Option(help="Share of links for testing.")] = TEST_FRACTION,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = DEFAULTS.device,
-    precision: Annotated[
-        str, typer.Option(help="Of the exact objective on a GPU: high or highest.")
-    ] = DEFAULTS.precision,
+    split_seed: SplitSeed = 0,
+    val: Val = VAL_FRACTION,
+    test: Test = TEST_FRACTION,
+    device: Device = DEFAULTS.device,
+    precision: Precision = DEFAULTS.precision,
     out_folder: Annotated[Path | None, typer.Option("--out", help="Run folder.  [default: runs/GRAPH-MODEL]")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in that folder.")] = False,
     source: Source = None,
@@ -106,7 +113,6 @@ def train(
     delimiter: Delimiter = None,
     header: Header = None,
     as_json: Json = False,
-    debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
     """Train a model on a graph, score it on held-out links, and keep it as a run."""
     config = Config(
@@ -148,9 +154,8 @@ def train(
 
 @app.command()
 def evaluate(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    run_folder: RunFolder,
     as_json: Json = False,
-    debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
     """Score a run on its held-out links: AUC, AP, MRR, Hits@K, and how far its probabilities can be trusted."""
     run = read_run(run_folder)
@@ -180,13 +185,12 @@ def evaluate(
 
 @app.command()
 def plot(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    run_folder: RunFolder,
     kind: Annotated[str, typer.Option(help=f"{', '.join(KINDS)}.")] = "latent",
     projection: Annotated[
         str, typer.Option(help="tsne or pca: how the latent space is brought to two dimensions.")
     ] = "tsne",
     out_file: Annotated[Path | None, typer.Option("--out", help="png, svg or pdf.  [default: RUN/KIND.png]")] = None,
-    debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
     """Draw a run: its latent space coloured by class, its training curves, or its ROC and precision-recall curves."""
     if kind not in KINDS:
@@ -207,9 +211,8 @@ def plot(
 
 @app.command()
 def embed(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    run_folder: RunFolder,
     out_file: Annotated[Path, typer.Option("--out", help="csv, parquet, npz, or txt (word2vec's).")],
-    debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
     """Write the embedding of every node, with its id."""
     run = read_run(run_folder)
@@ -219,15 +222,14 @@ def embed(
 
 @app.command()
 def recommend(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    run_folder: RunFolder,
     top: Annotated[int, typer.Option(help="How many links.")] = 10,
     node: Annotated[
         list[str] | None, typer.Option(help="So many for this node, by its id; may be repeated.  [default: of all]")
     ] = None,
     every_node: Annotated[bool, typer.Option("--every-node", help="So many for every node.")] = False,
-    out_file: Annotated[Path | None, typer.Option("--out", help="A csv file.  [default: print]")] = None,
+    out_file: OutCsv = None,
     as_json: Json = False,
-    debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
     """Name the most likely links that are not known yet, of the whole graph or node by node."""
     run = read_run(run_folder)
@@ -242,11 +244,10 @@ def recommend(
 
 @app.command()
 def similar(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    run_folder: RunFolder,
     node: Annotated[str, typer.Argument(metavar="NODE", help="A node, by its id.")],
     top: Annotated[int, typer.Option(help="How many nodes.")] = 10,
     as_json: Json = False,
-    debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
     """Name the nodes whose embeddings are nearest to a node's, by the cosine."""
     run = read_run(run_folder)
@@ -263,15 +264,14 @@ def similar(
 
 @app.command()
 def predict(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    run_folder: RunFolder,
     pairs: Annotated[Path, typer.Argument(metavar="PAIRS", help="Table of pairs of ids: csv, tsv, txt, parquet.")],
-    out_file: Annotated[Path | None, typer.Option("--out", help="A csv file.  [default: print]")] = None,
+    out_file: OutCsv = None,
     source: Source = None,
     target: Target = None,
     delimiter: Delimiter = None,
     header: Header = None,
     as_json: Json = False,
-    debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
     """Give the probability of a link for each pair of a table."""
     run = read_run(run_folder)
@@ -287,15 +287,14 @@ def baseline(
     method: Annotated[str, typer.Argument(metavar="METHOD", help=f"{', '.join(BASELINES)}.")],
     graph: GraphName,
     seed: Annotated[int, typer.Option(help="Walks and eigenvectors.")] = DEFAULTS.seed,
-    split_seed: Annotated[int, typer.Option(help="Which links are held out.")] = 0,
-    val: Annotated[float, typer.Option(help="Share of links for validation.")] = VAL_FRACTION,
-    test: Annotated[float, typer.Option(help="Share of links for testing.")] = TEST_FRACTION,
+    split_seed: SplitSeed = 0,
+    val: Val = VAL_FRACTION,
+    test: Test = TEST_FRACTION,
     source: Source = None,
     target: Target = None,
     delimiter: Delimiter = None,
     header: Header = None,
     as_json: Json = False,
-    debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
     """Score a baseline on the split that train uses: spectral (sc), DeepWalk (dw), or a heuristic (cn aa ra pa)."""
     if method not in BASELINES:
@@ -321,7 +320,6 @@ def reproduce_paper(
     figure: Annotated[str, typer.Option(help="Figure 1 by tsne or pca, of a 2d latent space, or none.")] = "tsne",
     out_folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("results"),
     as_json: Json = False,
-    debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
     """Run the paper's Table 1 and Figure 1 again; what is in the folder already is not run twice."""
     if figure not in FIGURES:
@@ -367,7 +365,6 @@ def report(
     ],
     figure: Annotated[Path | None, typer.Option(help="A picture to show, as a path from the page.")] = None,
     out_file: Annotated[Path, typer.Option("--out", help="The page, in Markdown.")] = Path("results.md"),
-    debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
     """Write a page about reproductions of the paper: tables, hardware and time, and where we differ and why."""
     page = results_page([Archive.read(path) for path in files], figure)
@@ -379,24 +376,19 @@ def report(
 @app.command("plan")
 def plan_training(
     graph: GraphName,
-    model: Annotated[str, typer.Option(help="gae or vgae.")] = DEFAULTS.model,
-    no_features: Annotated[bool, typer.Option("--no-features", help="Leave the features out.")] = False,
-    hidden_dim: Annotated[int, typer.Option(help="Width of the hidden layer.")] = DEFAULTS.hidden_dim,
-    latent_dim: Annotated[int, typer.Option(help="Dimensions of the embedding.")] = DEFAULTS.latent_dim,
-    iterations: Annotated[int, typer.Option(help="Full-batch training steps.")] = DEFAULTS.iterations,
-    num_negatives: Annotated[
-        int | None, typer.Option(help="Zeros per step of the sampled objective.")
-    ] = DEFAULTS.num_negatives,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = DEFAULTS.device,
-    precision: Annotated[
-        str, typer.Option(help="Of the exact objective on a GPU: high or highest.")
-    ] = DEFAULTS.precision,
+    model: Model = DEFAULTS.model,
+    no_features: NoFeatures = False,
+    hidden_dim: HiddenDim = DEFAULTS.hidden_dim,
+    latent_dim: LatentDim = DEFAULTS.latent_dim,
+    iterations: Iterations = DEFAULTS.iterations,
+    num_negatives: NumNegatives = DEFAULTS.num_negatives,
+    device: Device = DEFAULTS.device,
+    precision: Precision = DEFAULTS.precision,
     source: Source = None,
     target: Target = None,
     delimiter: Delimiter = None,
     header: Header = None,
     as_json: Json = False,
-    debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
     """Say what training would cost on this machine, exact and sampled, before it is run."""
     config = Config(
@@ -435,7 +427,6 @@ def plan_training(
 @app.command()
 def datasets(
     as_json: Json = False,
-    debug: Debug = False,  # noqa: ARG001 - read in main
 ) -> None:
     """List the datasets that train knows by name."""
     if as_json:
@@ -472,6 +463,8 @@ def _table_1(table: Mapping[str, Mapping[str, Cell]]) -> Table:
 def _open_graph(given: str, **options: Any) -> tuple[str, Graph]:
     """A dataset by name or a graph from a file, with the name it goes by; what was assumed in reading is told."""
     if given.lower() in DATASETS:
+        if any(value is not None for value in options.values()):
+            raise InputError(f"{given}: this is a dataset; {', '.join(options)} are for tables of your own.")
         return given.lower(), load_dataset(given)
     path = Path(given)
     if not path.suffix and not path.exists():
@@ -574,8 +567,8 @@ def _print_json(content: dict[str, Any]) -> None:
 
 def main() -> None:
     """Run the command and end the process with its exit code."""
-    arguments = sys.argv[1:] or ["--help"]
-    debug = "--debug" in arguments
+    debug = "--debug" in sys.argv[1:]  # anywhere: it is about the process, not about a command
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"] or ["--help"]
     try:
         code = app(arguments, prog_name="vgae", standalone_mode=False)
         if code == INTERRUPTED:  # typer makes an exit code of Ctrl-C

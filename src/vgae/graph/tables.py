@@ -1,4 +1,4 @@
-"""Links from a stranger's table: CSV, TSV, plain text or Parquet, with ids of any kind, compressed or not; and back.
+"""Links from a stranger's table: CSV, TSV, plain text or Parquet, with ids of any kind, compressed or not.
 
 A row is a link between two ids. What the file leaves open is decided by rules and told in `Reading.notes`:
 
@@ -16,20 +16,20 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
 from vgae.errors import InputError
-from vgae.graph.files import atomic_write, pack_ids, read_npz_graph, write_npz
+from vgae.graph.files import read_npz_graph
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, Pairs
 
@@ -37,7 +37,6 @@ TEXT = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
 PARQUET = (".parquet", ".pq")
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 SUFFIXES = (*TEXT, *PARQUET)
-EMBEDDINGS = (".csv", ".parquet", ".npz", ".txt")
 MAX_BYTES = 32 * 2**30  # of text, unpacked; a file that goes on beyond is refused
 DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", " ": "blanks"}
 SNIFFED_LINES = 50
@@ -122,40 +121,6 @@ def read_pairs(
     return np.stack([column.to_numpy().astype(np.int64) for column in places], axis=1)
 
 
-def write_embeddings(path: str | Path, ids: Sequence[Any], embeddings: npt.NDArray[np.float32]) -> None:
-    """One row per node, its id first: csv, parquet, npz (arrays `ids`, `embeddings`), or word2vec's text (txt)."""
-    path = Path(path)
-    kind = path.suffix.lower()
-    if kind not in EMBEDDINGS:
-        raise InputError(
-            f"{path}: embeddings are written as {', '.join(EMBEDDINGS)}; choose a name with such an ending."
-        )
-    try:
-        if kind == ".npz":
-            write_npz(path, ids=pack_ids(np.asarray(ids)), embeddings=embeddings)
-            return
-        text = [str(name) for name in ids]
-        if kind == ".txt" and any(not name or name.split() != [name] for name in text):
-            broken = next(name for name in text if name.split() != [name])
-            raise InputError(
-                f"{path}: the id {broken!r} holds blanks, which word2vec's text cannot; write csv instead."
-            )
-        whole = all(isinstance(name, int | np.integer) for name in ids)
-        names = pa.array([int(name) for name in ids] if whole else text)
-        table = pa.table({"id": names} | {f"z{d}": embeddings[:, d - 1] for d in range(1, embeddings.shape[1] + 1)})
-        with atomic_write(path) as file:
-            if kind == ".parquet":
-                pyarrow.parquet.write_table(table, file)
-            elif kind == ".csv":
-                pyarrow.csv.write_csv(table, file)
-            else:
-                file.write(f"{len(text)} {embeddings.shape[1]}\n".encode())
-                for name, row in zip(text, embeddings.tolist(), strict=True):
-                    file.write(f"{name} {' '.join(f'{value:.7g}' for value in row)}\n".encode())
-    except OSError as error:
-        raise InputError(f"{path}: the file cannot be written there ({error.strerror}).") from None
-
-
 def _suffix(path: Path) -> str:
     """The ending that tells the kind of a file, a compression aside."""
     endings = [ending.lower() for ending in path.suffixes]
@@ -183,18 +148,27 @@ def _two_columns(
     return ends, notes
 
 
-# ------------------------------------------------------------------------------------------------------------- Parquet
-
-
-def _read_parquet(path: Path) -> pa.Table:
+@contextmanager
+def _readable(path: Path, otherwise: str) -> Iterator[None]:
+    """What keeps a file from being read, in a sentence."""
     try:
-        table = pyarrow.parquet.read_table(path, use_threads=False)
+        yield
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
         raise InputError(f"{path}: this is a directory, not a file.") from None
+    except PermissionError:
+        raise InputError(f"{path}: this file may not be read; check its permissions.") from None
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: not a readable Parquet file ({_first_line(error)}).") from None
+        raise InputError(f"{path}: {otherwise} ({_first_line(error)}).") from None
+
+
+# ------------------------------------------------------------------------------------------------------------- Parquet
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    with _readable(path, "not a readable Parquet file"):
+        table = pyarrow.parquet.read_table(path, use_threads=False)
     if table.num_columns < 2:
         raise InputError(f"{path}: two columns of ids are needed, and it has {table.num_columns}.")
     return table
@@ -229,28 +203,17 @@ def _read_text(path: Path, delimiter: str | None, header: bool | None, notes: li
 def _unpacked(path: Path) -> bytes:
     """The bytes of a file, unpacked, up to a limit."""
     kind = COMPRESSED.get(path.suffix.lower())
-    try:
-        with path.open("rb") as file:
-            if kind is None:
-                return file.read()
-            chunks, size = [], 0
-            with pa.CompressedInputStream(file, kind) as stream:
-                while chunk := stream.read(2**24):
-                    chunks.append(chunk)
-                    size += len(chunk)
-                    if size > MAX_BYTES:
-                        raise InputError(
-                            f"{path}: it unpacks to more than {MAX_BYTES / 2**30:.0f} GiB; split the file."
-                        )
-            return b"".join(chunks)
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file.") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: this is a directory, not a file.") from None
-    except PermissionError:
-        raise InputError(f"{path}: this file may not be read; check its permissions.") from None
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: it cannot be unpacked ({_first_line(error)}).") from None
+    with _readable(path, "it cannot be unpacked"), path.open("rb") as file:
+        if kind is None:
+            return file.read()
+        chunks, size = [], 0
+        with pa.CompressedInputStream(file, kind) as stream:
+            while chunk := stream.read(2**24):
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > MAX_BYTES:
+                    raise InputError(f"{path}: it unpacks to more than {MAX_BYTES / 2**30:.0f} GiB; split the file.")
+        return b"".join(chunks)
 
 
 def _without_comments(content: bytes) -> bytes:

@@ -1,0 +1,50 @@
+"""Embeddings out: one row per node, its id first."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from vgae.errors import InputError
+from vgae.graph.files import atomic_write, pack_ids, write_npz
+
+EMBEDDINGS = (".csv", ".parquet", ".npz", ".txt")
+
+
+def write_embeddings(path: str | Path, ids: Sequence[Any], embeddings: npt.NDArray[np.float32]) -> None:
+    """One row per node, its id first: csv, parquet, npz (arrays `ids`, `embeddings`), or word2vec's text (txt)."""
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind not in EMBEDDINGS:
+        raise InputError(
+            f"{path}: embeddings are written as {', '.join(EMBEDDINGS)}; choose a name with such an ending."
+        )
+    try:
+        if kind == ".npz":
+            write_npz(path, ids=pack_ids(np.asarray(ids)), embeddings=embeddings)
+            return
+        text = [str(name) for name in ids]
+        if kind == ".txt" and any(not name or name.split() != [name] for name in text):
+            broken = next(name for name in text if name.split() != [name])
+            raise InputError(
+                f"{path}: the id {broken!r} holds blanks, which word2vec's text cannot; write csv instead."
+            )
+        whole = all(isinstance(name, int | np.integer) for name in ids)
+        names = pa.array([int(name) for name in ids] if whole else text)
+        table = pa.table({"id": names} | {f"z{d}": embeddings[:, d - 1] for d in range(1, embeddings.shape[1] + 1)})
+        with atomic_write(path) as file:
+            if kind == ".parquet":
+                pyarrow.parquet.write_table(table, file)
+            elif kind == ".csv":
+                pyarrow.csv.write_csv(table, file)
+            else:
+                file.write(f"{len(text)} {embeddings.shape[1]}\n".encode())
+                for name, row in zip(text, embeddings.tolist(), strict=True):
+                    file.write(f"{name} {' '.join(f'{value:.7g}' for value in row)}\n".encode())
+    except OSError as error:
+        raise InputError(f"{path}: the file cannot be written there ({error.strerror}).") from None
