@@ -4,7 +4,7 @@ A VGAE without features is trained for 200 exact iterations, then by the sampled
 Reported are test AUC and AP, the time and memory of an iteration, and how well k-means on the embeddings finds the
 blocks (normalised mutual information on 20,000 nodes).
 
-    python benchmarks/million.py [--nodes 1000000] [--iterations 200] [--blocks 16]
+    python benchmarks/million.py [--nodes 1000000] [--iterations 200] [--blocks 16] [--learning-rate 0.01]
 """
 
 import argparse
@@ -45,13 +45,19 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--blocks", type=int, default=16)
+    parser.add_argument("--learning-rate", type=float, default=Config().learning_rate)
     options = parser.parse_args()
     print(describe_machine())
     started = time.perf_counter()
     graph = stochastic_block_model(options.nodes, options.blocks, degree_within=16, degree_between=4)
     split = vgae.split_links(graph)
     print(f"{graph}, made and split in {time.perf_counter() - started:.1f} s", flush=True)
-    config = Config(objective="exact", iterations=options.iterations, eval_every=options.iterations)
+    config = Config(
+        objective="exact",
+        iterations=options.iterations,
+        eval_every=options.iterations,
+        learning_rate=options.learning_rate,
+    )
     exact = train(split.train, config)
     report("exact", exact, split, config)
     few, more = (

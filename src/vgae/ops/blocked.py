@@ -4,12 +4,8 @@
     ∂V/∂q_i = Σ_j σ(s_ij) k_j,       ∂V/∂r_i = Σ_j σ(s_ij)
     ∂V/∂k_j = Σ_i σ(s_ij) q_i,       ∂V/∂c_j = Σ_i σ(s_ij)
 
-One sweep computes each tile of logits once and takes from it everything that is wanted. The biases ride along as two
-more columns,
-
-    s_ij = [q_i, r_i, 1] · [k_j, 1, c_j]
-
-so that every step of a tile is one matrix product. Where q is k and r is c the logits are symmetric: only tiles on and
+One sweep computes each tile of logits once and takes from it everything that is wanted. Every step of a tile is one
+matrix product, since biases ride along as columns. Where q is k and r is c the logits are symmetric: only tiles on and
 above the diagonal are visited, and each serves its mirror image too.
 """
 
@@ -18,7 +14,7 @@ import math
 import torch
 from torch import Tensor
 
-from vgae.ops.sums import Sums
+from vgae.ops.sums import Sums, biases_as_columns
 
 # Rows and columns of a tile. On a CPU a tile should stay in the second-level cache and must not have a power of two
 # as its stride; on a GPU it should be large enough to fill the device. Measured by benchmarks/allpairs.py --tune.
@@ -36,23 +32,9 @@ def sweep(
     gradient: bool,
 ) -> Sums:
     """All sums of the op, in the factors' own precision."""
-    biased = row_bias is not None or column_bias is not None
-    left, right = _with_biases(q, k, row_bias, column_bias) if biased else (q.contiguous(), k.contiguous())
-    total, by_row, by_column = _sweep(left, right, symmetric=symmetric, value=value, gradient=gradient)
-    dim = q.shape[1]
-    if not biased:
-        return Sums(total, by_row, by_row[:, 0], by_column, by_column[:, 0])
-    # The column of ones, whose products are the sums of σ: the last but one in `right`, the last in `left`.
-    return Sums(total, by_row[:, :dim], by_row[:, dim], by_column[:, :dim], by_column[:, dim if symmetric else dim + 1])
-
-
-def _with_biases(q: Tensor, k: Tensor, row_bias: Tensor | None, column_bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Factors with [r, 1] and [1, c] as additional columns."""
-    rows = q.new_zeros(len(q)) if row_bias is None else row_bias
-    columns = k.new_zeros(len(k)) if column_bias is None else column_bias
-    left = torch.cat([q, rows[:, None], q.new_ones(len(q), 1)], dim=1)
-    right = torch.cat([k, k.new_ones(len(k), 1), columns[:, None]], dim=1)
-    return left, right
+    left, right = biases_as_columns(q, k, row_bias, column_bias)
+    found = _sweep(left, right, symmetric=symmetric, value=value, gradient=gradient)
+    return Sums.from_columns(*found, dim=q.shape[1], symmetric=symmetric)
 
 
 def _sweep(
@@ -60,8 +42,7 @@ def _sweep(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One pass over the tiles of S = left·rightᵀ: Σ softplus(S), σ(S)·right and σ(S)ᵀ·left.
 
-    A symmetric S is swept through its upper half, and σ(S)·right is returned for both: σ(S)ᵀ·left is the same but for
-    the order of the two bias columns.
+    A symmetric S is swept through its upper half, and σ(S)·right is returned for both.
     """
     side = TILE_SIDE[left.device.type]
     total = left.new_full((), 0.0 if value else torch.nan, dtype=torch.float64)

@@ -15,13 +15,16 @@ import torch
 from torch import Tensor
 
 from vgae.errors import InputError
-from vgae.ops import blocked, reference
+from vgae.ops import reference
 from vgae.ops.sums import Sums
 
-IMPLEMENTATIONS = ("auto", "reference", "blocked", "triton")
+IMPLEMENTATIONS = ("auto", "reference", "blocked", "numba", "triton")
 PRECISIONS = ("highest", "high")
 WIDEST_FOR_TRITON, LONGEST_FOR_TRITON = 256, 2**23  # its indices have 32 bits
+SHORTEST_FOR_NUMBA = 1000  # rows; below, a whole training run is over before its kernels are loaded
 HAS_TRITON = find_spec("triton") is not None
+HAS_NUMBA = find_spec("numba") is not None
+KERNELS = {"blocked": "vgae.ops.blocked", "numba": "vgae.ops.numba_kernels", "triton": "vgae.ops.triton_kernels"}
 
 
 def all_pairs_softplus(
@@ -41,9 +44,10 @@ def all_pairs_softplus(
     symmetric and only half of them are computed. `rows` restricts i to a range of rows of q. With `value=False` the
     result is NaN and only its gradients are computed, which is faster: for training steps that log nothing.
 
-    `implementation` is `reference` (dense, float64), `blocked` (tiles, on any device), `triton` (fused, on a GPU,
-    float32 and bfloat16 with up to 256 columns), or `auto`: the fastest that can. With `precision="high"` the Triton
-    kernels compute with 11-bit products and tanh, as tf32 does, several times as fast; elsewhere it changes nothing.
+    `implementation` is `reference` (dense, float64), `blocked` (tiles, on any device), `numba` (fused, on the CPU,
+    float32 and bfloat16), `triton` (fused, on a GPU, the same with up to 256 columns), or `auto`: the fastest that can.
+    With `precision="high"` the Triton kernels compute with 11-bit products and tanh, as tf32 does, several times as
+    fast; elsewhere it changes nothing.
     """
     check_factors(q, k, row_bias, column_bias, rows)
     for name, choice, known in (
@@ -62,8 +66,10 @@ def all_pairs_softplus(
         return reference.all_pairs_softplus(q, q if k is None else k, row_bias, column_bias)
     if implementation == "triton":
         _require_triton(q)
+    elif implementation == "numba":
+        _require_numba(q)
     elif implementation == "auto":
-        implementation = "triton" if _triton_suits(q) else "blocked"
+        implementation = "triton" if _triton_suits(q) else "numba" if _numba_suits(q) else "blocked"
     gradient = torch.is_grad_enabled() and any(
         tensor is not None and tensor.requires_grad for tensor in (q, k, row_bias, column_bias)
     )
@@ -94,9 +100,9 @@ def _all_pairs_softplus(
     if dtype == torch.bfloat16:  # the sums are far wider than their terms
         left, right = left.float(), right.float()
         biases = (_float(biases[0]), _float(biases[1]))
-    sweep: Callable[..., Sums] = blocked.sweep
+    sweep: Callable[..., Sums] = import_module(KERNELS[implementation]).sweep
     if implementation == "triton":
-        sweep = partial(import_module("vgae.ops.triton_kernels").sweep, precision=precision)
+        sweep = partial(sweep, precision=precision)
     sums = sweep(left, right, *biases, symmetric=symmetric, value=value, gradient=gradient)
     nothing = q.new_empty(0, dtype=dtype)
     if not gradient:
@@ -154,6 +160,20 @@ def _float(tensor: Tensor | None) -> Tensor | None:
 def _triton_suits(q: Tensor) -> bool:
     suited = q.dtype in (torch.float32, torch.bfloat16) and q.shape[1] <= WIDEST_FOR_TRITON
     return HAS_TRITON and suited and q.device.type == "cuda" and len(q) <= LONGEST_FOR_TRITON
+
+
+def _numba_suits(q: Tensor) -> bool:
+    suited = q.dtype in (torch.float32, torch.bfloat16) and q.device.type == "cpu"
+    return HAS_NUMBA and suited and len(q) >= SHORTEST_FOR_NUMBA
+
+
+def _require_numba(q: Tensor) -> None:
+    if not HAS_NUMBA:
+        raise InputError("implementation: numba is not installed; use blocked, or pip install 'vgae[fast]'.")
+    if q.dtype not in (torch.float32, torch.bfloat16) or q.device.type != "cpu":
+        raise InputError(
+            f"implementation: numba takes float32 or bfloat16 on the CPU, not {q.dtype} on {q.device}; use blocked."
+        )
 
 
 def _require_triton(q: Tensor) -> None:

@@ -1,0 +1,304 @@
+"""The all-pairs op fused for the CPU: a tile of logits never leaves the first-level cache (imported only when used).
+
+The same sums as in `blocked`, by kernels that numba compiles to vector code. A tile is a panel of R rows by a block of
+B columns, and goes through four loops: logits, σ, and the two products with σ. Each loop holds a 4×4 square of factors
+in registers and runs along the columns, so that four loads serve sixteen multiplications. Factors are padded with zeros
+to whole tiles: that adds nothing to the gradients, and log 2 to the value for every pair that is not there.
+
+Threads divide the blocks of columns among them. What a block sums up by column is its thread's alone; what it sums up
+by row is kept apart by thread and added up in order: the same bits every time, for the same number of threads.
+"""
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from torch import Tensor
+
+from vgae.ops.sums import Sums, biases_as_columns
+
+Array = npt.NDArray[np.float32]
+
+R, B = 16, 256  # rows and columns of a tile
+SQUARE = 4  # rows and factors that a loop holds in registers
+RECENT = 32  # panels of rows that are summed up by column before they join the rest
+STRIPE = 2**16  # rows that threads sum up in copies of their own before these are added up
+
+f32 = np.float32
+LOG2_E = f32(1.4426950408889634)
+LN_2_HIGH, LN_2_LOW = f32(0.693359375), f32(-2.12194440e-4)  # their sum is ln 2; the first has few bits
+LOWEST = f32(-87.0)  # the exponential of less is no normal number
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def _compiled(*freedom: str) -> Callable[[Kernel], Kernel]:
+    """Compile with these freedoms in arithmetic; that nothing is infinite or undefined is never assumed."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(freedom)}
+
+    def compiler(kernel: Kernel) -> Kernel:
+        try:
+            return cast("Kernel", njit(kernel, cache=True, **options))
+        except RuntimeError:  # no folder to keep compiled code in
+            return cast("Kernel", njit(kernel, **options))
+
+    return compiler
+
+
+def _power_of_two(_: Any, n: Any) -> Any:
+    """2ⁿ of a whole float32, by writing n into the exponent of another."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        integer = ir.IntType(32)
+        exponent = builder.add(builder.fptosi(given[0], integer), integer(127))
+        return builder.bitcast(builder.shl(exponent, integer(23)), ir.FloatType())
+
+    return types.float32(n), generate
+
+
+_two_to_the = cast("Callable[[Any], Any]", intrinsic(_power_of_two))
+
+# ------------------------------------------------------------------------------------------------------------ one tile
+
+
+@_compiled("reassoc", "contract", "nsz")
+def _logits(q: Array, k: Array, top: int, s: Array) -> None:
+    """S = Q·K of R rows from `top` and one block of columns; K is F×B."""
+    s[:] = f32(0)
+    for i in range(0, R, SQUARE):
+        for f in range(0, q.shape[1], SQUARE):
+            t = top + i
+            a0, a1, a2, a3 = q[t, f], q[t, f + 1], q[t, f + 2], q[t, f + 3]
+            b0, b1, b2, b3 = q[t + 1, f], q[t + 1, f + 1], q[t + 1, f + 2], q[t + 1, f + 3]
+            c0, c1, c2, c3 = q[t + 2, f], q[t + 2, f + 1], q[t + 2, f + 2], q[t + 2, f + 3]
+            d0, d1, d2, d3 = q[t + 3, f], q[t + 3, f + 1], q[t + 3, f + 2], q[t + 3, f + 3]
+            for j in range(B):
+                k0, k1, k2, k3 = k[f, j], k[f + 1, j], k[f + 2, j], k[f + 3, j]
+                s[i, j] += a0 * k0 + a1 * k1 + a2 * k2 + a3 * k3
+                s[i + 1, j] += b0 * k0 + b1 * k1 + b2 * k2 + b3 * k3
+                s[i + 2, j] += c0 * k0 + c1 * k1 + c2 * k2 + c3 * k3
+                s[i + 3, j] += d0 * k0 + d1 * k1 + d2 * k2 + d3 * k3
+
+
+@_compiled("contract")
+def _sigmoid(s: Array) -> None:
+    """S becomes σ(S): with e = exp(-|s|) = 2ⁿ·exp(r), |r| ≤ ½ ln 2, σ is 1 / (1 + e) or e / (1 + e)."""
+    flat = s.reshape(R * B)
+    for j in range(R * B):
+        x = flat[j]
+        y = -abs(x)
+        y = LOWEST if y < LOWEST else y
+        n = np.rint(y * LOG2_E)
+        r = y - n * LN_2_HIGH
+        r = r - n * LN_2_LOW
+        p = f32(1.9875691500e-4) * r + f32(1.3981999507e-3)
+        p = p * r + f32(8.3334519073e-3)
+        p = p * r + f32(4.1665795894e-2)
+        p = p * r + f32(1.6666665459e-1)
+        p = p * r + f32(5.0000001201e-1)
+        p = p * (r * r) + r + f32(1)
+        e = p * _two_to_the(n)
+        flat[j] = (e if x < f32(0) else f32(1)) / (f32(1) + e)
+
+
+@_compiled("reassoc", "contract", "nsz")
+def _add_by_row(sigma: Array, k: Array, top: int, by_row: Array) -> None:
+    """Σ_j σ_ij k_j for R rows from `top`."""
+    for i in range(0, R, SQUARE):
+        for f in range(0, k.shape[0], SQUARE):
+            a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = f32(0)
+            c0 = c1 = c2 = c3 = d0 = d1 = d2 = d3 = f32(0)
+            for j in range(B):
+                a, b, c, d = sigma[i, j], sigma[i + 1, j], sigma[i + 2, j], sigma[i + 3, j]
+                k0, k1, k2, k3 = k[f, j], k[f + 1, j], k[f + 2, j], k[f + 3, j]
+                a0, a1, a2, a3 = a0 + a * k0, a1 + a * k1, a2 + a * k2, a3 + a * k3
+                b0, b1, b2, b3 = b0 + b * k0, b1 + b * k1, b2 + b * k2, b3 + b * k3
+                c0, c1, c2, c3 = c0 + c * k0, c1 + c * k1, c2 + c * k2, c3 + c * k3
+                d0, d1, d2, d3 = d0 + d * k0, d1 + d * k1, d2 + d * k2, d3 + d * k3
+            for place, sums in enumerate(((a0, a1, a2, a3), (b0, b1, b2, b3), (c0, c1, c2, c3), (d0, d1, d2, d3))):
+                for column in range(SQUARE):
+                    by_row[top + i + place, f + column] += sums[column]
+
+
+@_compiled("reassoc", "contract", "nsz")
+def _add_by_column(sigma: Array, q: Array, top: int, by_column: Array) -> None:
+    """Σ_i σ_ij q_i for one block of columns, F×B."""
+    for f in range(0, q.shape[1], SQUARE):
+        for i in range(0, R, SQUARE):
+            t = top + i
+            a0, a1, a2, a3 = q[t, f], q[t, f + 1], q[t, f + 2], q[t, f + 3]
+            b0, b1, b2, b3 = q[t + 1, f], q[t + 1, f + 1], q[t + 1, f + 2], q[t + 1, f + 3]
+            c0, c1, c2, c3 = q[t + 2, f], q[t + 2, f + 1], q[t + 2, f + 2], q[t + 2, f + 3]
+            d0, d1, d2, d3 = q[t + 3, f], q[t + 3, f + 1], q[t + 3, f + 2], q[t + 3, f + 3]
+            for j in range(B):
+                a, b, c, d = sigma[i, j], sigma[i + 1, j], sigma[i + 2, j], sigma[i + 3, j]
+                by_column[f, j] += a0 * a + b0 * b + c0 * c + d0 * d
+                by_column[f + 1, j] += a1 * a + b1 * b + c1 * c + d1 * d
+                by_column[f + 2, j] += a2 * a + b2 * b + c2 * c + d2 * d
+                by_column[f + 3, j] += a3 * a + b3 * b + c3 * c + d3 * d
+
+
+@_compiled("reassoc", "contract", "nsz")
+def _sum_of_positives(s: Array) -> float:
+    """Σ max(s, 0)."""
+    total = 0.0
+    for i in range(R):
+        of_row = f32(0)
+        for j in range(B):
+            of_row += f32(0) if s[i, j] < f32(0) else s[i, j]
+        total += float(of_row)
+    return total
+
+
+@_compiled("reassoc", "contract", "nsz")
+def _sum_of_logs(sigma: Array, products: npt.NDArray[np.float64]) -> float:
+    """Σ log max(σ, 1 - σ): softplus(s) is max(s, 0) less this.
+
+    In double precision 1 - σ loses nothing that counts, and a product of 256 such factors, of at least ½ each, is far
+    from underflow: one logarithm serves them all.
+    """
+    products[:] = 1.0
+    for i in range(R):
+        for j in range(B):
+            one = np.float64(sigma[i, j])
+            products[j] *= one if one > 0.5 else 1.0 - one
+    total = 0.0
+    for start in range(0, B, R):
+        product = 1.0
+        for j in range(start, start + R):
+            product *= products[j]
+        total += np.log(product)
+    return total
+
+
+# ----------------------------------------------------------------------------------------------------------- all tiles
+
+
+@_compiled()
+def _sweep_blocks(
+    q: Array,
+    k: Array,  # blocks × F × B
+    mates: Array,  # what a row adds to the sums by column
+    blocks: npt.NDArray[np.int64],
+    rows: tuple[int, int],
+    symmetric: bool,
+    value: bool,
+    gradient: bool,
+    by_row: Array,  # of these rows
+    by_column: Array,  # blocks × F × B
+) -> float:
+    """All tiles of some blocks of columns and a range of rows; of symmetric logits those on and above the diagonal."""
+    tile = np.empty((R, B), np.float32)
+    products = np.empty(B, np.float64)
+    recent = np.zeros_like(by_column[0])  # added up apart, so that small terms do not meet large sums
+    total = 0.0
+    for block in blocks:
+        diagonal = block * B if symmetric else rows[1]  # from here on a tile has no mirror image
+        for top in range(rows[0], min(rows[1], diagonal + B), R):
+            mirrored = symmetric and top < diagonal
+            _logits(q, k[block], top, tile)
+            part = _sum_of_positives(tile) if value else 0.0
+            _sigmoid(tile)
+            if value:
+                part -= _sum_of_logs(tile, products)
+                total += 2 * part if mirrored else part
+            if gradient:
+                _add_by_row(tile, k[block], top - rows[0], by_row)
+            if gradient and (mirrored or not symmetric):
+                _add_by_column(tile, mates, top, recent)
+                if (top // R) % RECENT == 0:
+                    by_column[block] += recent
+                    recent[:] = 0
+        by_column[block] += recent
+        recent[:] = 0
+    return total
+
+
+def sweep(
+    q: Tensor,
+    k: Tensor,
+    row_bias: Tensor | None,
+    column_bias: Tensor | None,
+    *,
+    symmetric: bool,
+    value: bool,
+    gradient: bool,
+) -> Sums:
+    """All sums of the op for float32 factors on the CPU."""
+    left, right = biases_as_columns(q, k, row_bias, column_bias)
+    found = _sweep(left, right, symmetric=symmetric, value=value, gradient=gradient)
+    return Sums.from_columns(*found, dim=q.shape[1], symmetric=symmetric)
+
+
+def _sweep(
+    left: Tensor, right: Tensor, *, symmetric: bool, value: bool, gradient: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Σ softplus(S), σ(S)·right and σ(S)ᵀ·left of S = left·rightᵀ; of a symmetric S the second stands for both."""
+    rows, columns = _padded(left, B if symmetric else R), _padded(right, B)
+    height, dim = rows.shape
+    blocks = columns.reshape(-1, B, dim).transpose(0, 2, 1).copy()
+    mates = columns if symmetric else rows
+    shares = _shares(len(blocks))
+    by_row, by_column = np.zeros_like(rows), np.zeros_like(blocks)
+    total = 0.0
+    for top in range(0, height, STRIPE):
+        stop = min(top + STRIPE, height)
+        own = [np.zeros((stop - top, dim), f32) for _ in shares]
+
+        def work(share: int, top: int = top, stop: int = stop, own: list[Array] = own) -> float:
+            options = (symmetric, value, gradient)
+            result: float = _sweep_blocks(
+                rows, blocks, mates, shares[share], (top, stop), *options, own[share], by_column
+            )
+            return result
+
+        total += sum(_in_threads(work, len(shares)))
+        by_row[top:stop] = sum(own)
+    total -= (height * len(columns) - len(left) * len(right)) * math.log(2)
+    of_columns = by_column.transpose(0, 2, 1).reshape(-1, dim)
+    if symmetric:
+        by_row += of_columns
+        of_columns = by_row
+    return (
+        torch.tensor(total if value else math.nan, dtype=torch.float64),
+        torch.from_numpy(by_row[: len(left), : left.shape[1]]),
+        torch.from_numpy(of_columns[: len(right), : right.shape[1]]),
+    )
+
+
+def _padded(factors: Tensor, rows: int) -> Array:
+    """Factors with zeros up to a multiple of `rows` rows and of SQUARE columns."""
+    given = factors.detach().numpy()
+    padded = np.zeros((-(-len(given) // rows) * rows, -(-given.shape[1] // SQUARE) * SQUARE), f32)
+    padded[: len(given), : given.shape[1]] = given
+    return padded
+
+
+def _shares(num_blocks: int) -> list[npt.NDArray[np.int64]]:
+    """Blocks of columns for each thread: to and fro, since later blocks of symmetric logits have more tiles."""
+    threads = min(torch.get_num_threads(), num_blocks)
+    places = np.arange(num_blocks) % (2 * threads)
+    return [np.flatnonzero((places == thread) | (places == 2 * threads - 1 - thread)) for thread in range(threads)]
+
+
+def _in_threads(work: Callable[[int], float], num_threads: int) -> list[float]:
+    """The results of `work` for each thread, the first of which is this one."""
+    results = [0.0] * num_threads
+
+    def run(number: int) -> None:
+        results[number] = work(number)
+
+    others = [threading.Thread(target=run, args=(number,)) for number in range(1, num_threads)]
+    for thread in others:
+        thread.start()
+    run(0)
+    for thread in others:
+        thread.join()
+    return results
