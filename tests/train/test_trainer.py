@@ -58,7 +58,7 @@ def test_watching_the_validation_score_changes_nothing(split: LinkSplit) -> None
 def test_training_is_the_originals_dense_recipe(split: LinkSplit) -> None:
     """Ten steps of a GAE by dense matrices, binary cross entropy and Adam, from the same initial weights."""
     graph = split.train
-    config = replace(SHORT, model="gae", iterations=10)
+    config = replace(SHORT, model="gae", iterations=10, device="cpu")
     weights = AutoEncoder.from_paper("gae", graph.num_features, 32, 16, torch.Generator().manual_seed(config.seed))
     first, second = (weight.detach().clone().requires_grad_() for weight in weights.parameters())
     features = torch.tensor(sp.csr_array(graph.features).toarray())
