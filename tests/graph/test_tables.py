@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import vgae
 from helpers import message_of
-from vgae.graph import tables
+from vgae.graph import text as text_files
 from vgae.graph.tables import read_graph, read_links, read_pairs
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=6).filter(
@@ -122,7 +122,7 @@ def test_compressed_text_is_unpacked_up_to_a_limit(tmp_path: Path, kind: str, mo
     with pa.CompressedOutputStream(str(path), kind) as stream:
         stream.write(b"a,b\n" + b"1,2\n2,3\n" * 1000)
     assert links_of(read_graph(path)) == {frozenset((1, 2)), frozenset((2, 3))}
-    monkeypatch.setattr(tables, "MAX_BYTES", 5000)
+    monkeypatch.setattr(text_files, "MAX_BYTES", 5000)
     assert "unpacks to more than" in message_of(lambda: read_graph(path))
 
 
