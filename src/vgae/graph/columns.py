@@ -50,9 +50,9 @@ class Origin:
 
 
 def read_table(
-    path: Path, delimiter: str | None, header: bool | None, notes: list[str], *, row: str, needed: str
+    path: Path, delimiter: str | None, header: bool | None, notes: list[str], *, links: bool, needed: str
 ) -> pa.Table:
-    """The table in a file; `row` is what a row of it is, `needed` the two columns that it needs at least."""
+    """The table in a file; its rows are links or nodes, `needed` are the two columns that it needs at least."""
     if delimiter is not None and len(delimiter) != 1:
         raise InputError(f"delimiter: one character is needed, got {delimiter!r}.")
     kind = text.suffix_of(path)
@@ -61,7 +61,7 @@ def read_table(
     if kind in PARQUET:
         table = _read_parquet(path, needed)
     else:
-        table = text.read_text(path, delimiter, header, notes, row=row, needed=needed)
+        table = text.read_text(path, delimiter, header, notes, links=links, needed=needed)
     if table.num_rows == 0:
         raise InputError(f"{path}: there are no rows in it, only a header.")
     return table
@@ -69,14 +69,18 @@ def read_table(
 
 def table_of(frame: Any, name: str) -> pa.Table:
     """A data frame of pandas or polars as an Arrow table; an Arrow table as it is."""
-    if isinstance(frame, pa.Table):
-        return frame
     try:
-        if hasattr(frame, "to_arrow"):
-            return frame.to_arrow()
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (AttributeError, pa.ArrowException) as error:
+        if isinstance(frame, pa.Table):
+            table = frame
+        elif hasattr(frame, "to_arrow"):
+            table = frame.to_arrow()
+        else:
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+    except (AttributeError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{name}: not a data frame of plain columns ({text.first_line(error)}).") from None
+    if table.num_columns < 2 or table.num_rows == 0:
+        raise InputError(f"{name}: rows with two columns or more are needed, got {table.num_rows}×{table.num_columns}.")
+    return table
 
 
 def find_column(origin: Origin, table: pa.Table, given: str | None, default: int) -> int:

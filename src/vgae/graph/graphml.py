@@ -20,6 +20,7 @@ from vgae.graph.columns import Origin
 from vgae.graph.text import unpacked
 
 SUFFIX = ".graphml"
+ID, ENDS = "@id", ("@source", "@target")  # no attribute is likely to be called so
 ARROW = {"boolean": pa.bool_(), "string": pa.large_string()}
 NUMBERS = ("int", "long", "float", "double")
 BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
@@ -28,7 +29,7 @@ CHUNK = 2**20
 
 @dataclass(frozen=True)
 class Document:
-    """What a GraphML file holds; the tables have the columns source and target, or id, and then the attributes."""
+    """What a GraphML file holds; the tables have the columns of `ENDS`, or `ID`, and then the attributes."""
 
     directed: bool
     links: pa.Table
@@ -66,7 +67,7 @@ class _Rows:
 @dataclass(frozen=True)
 class _Key:
     name: str
-    kind: str
+    kind: str | None
     default: str | None = None
 
 
@@ -81,12 +82,12 @@ class _Reader:
         self.parser.EndElementHandler = self.end
         self.parser.CharacterDataHandler = self.characters
         self.parser.StartDoctypeDeclHandler = self.doctype
-        self.rows = {"node": _Rows(("id",)), "edge": _Rows(("source", "target"))}
+        self.rows = {"node": _Rows((ID,)), "edge": _Rows(ENDS)}
         self.keys: dict[str, dict[str, _Key]] = {"node": {}, "edge": {}}
         self.stack: list[str] = []
         self.directed: bool | None = None
         self.ways: set[bool] = set()
-        self.key: tuple[tuple[str, ...], str, str, str] | None = None  # what it is for, id, name, kind
+        self.key: tuple[tuple[str, ...], str, str, str | None] | None = None  # what it is for, id, name, kind
         self.data: str | None = None  # the key of the value that is being read
         self.said = ""
 
@@ -137,7 +138,7 @@ class _Reader:
 
     def start_row(self, name: str, attributes: dict[str, str]) -> None:
         rows = self.rows[name]
-        rows.own.append(tuple(self.needed(attributes, column, name) for column in rows.names))
+        rows.own.append(tuple(self.needed(attributes, column.removeprefix("@"), name) for column in rows.names))
         rows.lines.append(self.parser.CurrentLineNumber)
         rows.values.append({})
         if name == "edge":
@@ -150,13 +151,13 @@ class _Reader:
         given = self.needed(attributes, "id", "key")
         what = attributes.get("for", "all")
         kinds = ("node", "edge") if what == "all" else (what,)
-        kind = attributes.get("attr.type", "string")
-        if kind not in (*ARROW, *NUMBERS):
+        kind = attributes.get("attr.type", "string" if "attr.name" in attributes else None)
+        if kind not in (*ARROW, *NUMBERS, None):
             raise self.refuse(f"declares a key of the type {kind!r}; use {', '.join((*ARROW, *NUMBERS))}")
         self.key = (tuple(kind for kind in kinds if kind in self.keys), given, attributes.get("attr.name", given), kind)
         self.declare(*self.key, None)
 
-    def declare(self, kinds: tuple[str, ...], given: str, name: str, kind: str, default: str | None) -> None:
+    def declare(self, kinds: tuple[str, ...], given: str, name: str, kind: str | None, default: str | None) -> None:
         for element in kinds:
             self.keys[element][given] = _Key(name, kind, default)
 
@@ -167,10 +168,10 @@ class _Reader:
         self.rows[element].values[-1][given] = self.value_of(key, self.said.strip())
 
     def value_of(self, key: _Key, said: str) -> Any:
-        """A value as its key declares it; nothing said is nothing."""
+        """A value as its key declares it; nothing said is nothing, and a key that declares nothing is for others."""
         if key.kind == "string":
             return said
-        if not said:
+        if not said or key.kind is None:
             return None
         try:
             return BOOLEANS[said.lower()] if key.kind == "boolean" else float(said)
@@ -208,6 +209,8 @@ class _Reader:
         rows = self.rows[element]
         columns = {name: pa.array([own[place] for own in rows.own]) for place, name in enumerate(rows.names)}
         for given, key in self.keys[element].items():
+            if key.kind is None:
+                continue
             if key.name in columns:
                 raise InputError(
                     f"{self.path}: there are two keys for {key.name!r} of a {element}; rename one of them."

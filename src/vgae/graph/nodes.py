@@ -9,7 +9,7 @@ category   everything else: a feature of 0 and 1 for each of the different texts
 
 An empty field is a missing value; in a numeric column so are NA, N/A, NaN, null and None. What is missing is refused,
 or filled in on request: a number or a boolean by the mean of its column or by 0, a category by no category. Features
-are kept sparse if fewer than one in ten is not 0.
+are kept sparse if fewer than one in ten is not 0. A column that holds nothing is left out.
 
 All of it is written down in a `FeatureRecipe`, which gives other nodes exactly the same features.
 """
@@ -49,7 +49,7 @@ MAX_CATEGORIES = 1000
 NUMERIC_SHARE = 0.9  # of values that are numbers, from which on the others are mistakes
 SPARSE_SHARE = 0.1  # of entries that are not 0, up to which features are kept sparse
 LARGEST = float(np.finfo(np.float32).max)
-ASK_FOR_IMPUTATION = 'fill it in, or have it filled in by impute="mean" (--impute mean)'
+ASK_FOR_IMPUTATION = 'add it, or have it filled in by impute="mean" (--impute mean)'
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,13 @@ class FeatureRecipe:
     def fit(
         cls, table: pa.Table, *, standardise: bool = False, impute: str | None = None, origin: Origin | None = None
     ) -> FeatureRecipe:
-        """The recipe for all columns of a table."""
+        """The recipe for all columns of a table that hold anything."""
         if impute is not None and impute not in IMPUTATIONS:
             raise InputError(f"impute: {impute!r} is not one of {', '.join(IMPUTATIONS)}.")
         origin = origin or Origin("table")
-        given = zip(table.column_names, table.columns, strict=True)
-        return cls(tuple(_fit_column(origin, name, plain(column), standardise, impute) for name, column in given))
+        given = zip(table.column_names, map(plain, table.columns), strict=True)
+        found = [_fit_column(origin, name, column, standardise, impute) for name, column in given]
+        return cls(tuple(column for column in found if column is not None))
 
     def apply(self, table: Any, name: str = "table") -> tuple[npt.NDArray[np.float32] | sp.csr_array, tuple[str, ...]]:
         """The features of the rows of another table or data frame, and notes on what was filled in or unknown.
@@ -111,7 +112,7 @@ class FeatureRecipe:
         """
         table, origin = table_of(table, name), Origin(name)
         encoded = self.encode(table, origin)
-        return build_features(encoded, np.arange(table.num_rows)), tuple(notes_on(encoded, origin))
+        return build_features(encoded, np.arange(table.num_rows)), tuple(notes_on(encoded))
 
     def encode(self, table: pa.Table, origin: Origin) -> list[Encoded]:
         """The columns turned into numbers; what does not fit is named by its row."""
@@ -146,13 +147,10 @@ class NodeTable:
 
 def read_nodes(path: Path, id: str | None, label: str | None, notes: list[str]) -> NodeTable:  # noqa: A002 - the option's name
     """The node table in a file; `id` and `label` are columns, by name or number from 1."""
-    said: list[str] = []
     named = True if is_name(id) or is_name(label) else None
     needed = "a column of ids and one of values"
-    table = read_table(path, None, named, said, row="a node", needed=needed)
-    nodes = take_nodes(table, Origin(str(path)), id, label, said)
-    notes.extend(f"{path}: {note}" for note in said)
-    return nodes
+    table = read_table(path, None, named, notes, links=False, needed=needed)
+    return take_nodes(table, Origin(str(path)), id, label, notes)
 
 
 def take_nodes(
@@ -250,14 +248,14 @@ def describe(recipe: FeatureRecipe, *, standardise: bool) -> str:
     return f"{len(kinds)} columns became {len(recipe.features):,} features ({', '.join(counts)})"
 
 
-def notes_on(encoded: Sequence[Encoded], origin: Origin) -> list[str]:
+def notes_on(encoded: Sequence[Encoded]) -> list[str]:
     """What was filled in and what was unknown."""
     notes = []
     filled = sum(part.num_filled for part in encoded)
     if filled:
-        notes.append(f"{origin.name}: {filled:,} missing values filled in")
+        notes.append(f"{filled:,} missing values filled in")
     notes.extend(
-        f"{origin.name}: {part.num_unknown:,} values of the column {part.column.name} are categories that are not known"
+        f"{part.num_unknown:,} values of the column {part.column.name} are categories that are not known"
         for part in encoded
         if part.num_unknown
     )
@@ -269,7 +267,8 @@ def notes_on(encoded: Sequence[Encoded], origin: Origin) -> list[str]:
 
 def _fit_column(
     origin: Origin, name: str, column: pa.ChunkedArray, standardise: bool, impute: str | None
-) -> FeatureColumn:
+) -> FeatureColumn | None:
+    """What a column is, by its values; None where there are none."""
     numbers = _as_booleans(column)
     if numbers is not None:
         known = numbers.values[~numbers.missing]
@@ -282,7 +281,7 @@ def _fit_column(
     num_known = int(np.count_nonzero(~numbers.missing))
     num_text = int(np.count_nonzero(numbers.text))
     if num_known == 0:
-        raise InputError(f"{origin.name}: the column {name!r} has no values at all; leave the column out.")
+        return None
     if num_known - num_text >= NUMERIC_SHARE * num_known:
         _require_numbers(origin, name, column, numbers)
         known = numbers.values[~numbers.missing]

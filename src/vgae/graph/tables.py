@@ -22,6 +22,7 @@ from vgae.errors import InputError
 from vgae.graph.columns import (
     PARQUET,
     SUFFIXES,
+    BoolArray,
     FloatArray,
     Origin,
     as_ids,
@@ -35,8 +36,8 @@ from vgae.graph.columns import (
 )
 from vgae.graph.files import read_npz_graph
 from vgae.graph.graph import Graph
+from vgae.graph.graphml import ENDS, ID, read_graphml
 from vgae.graph.graphml import SUFFIX as GRAPHML
-from vgae.graph.graphml import read_graphml
 from vgae.graph.nodes import (
     ASK_FOR_IMPUTATION,
     FeatureRecipe,
@@ -49,7 +50,7 @@ from vgae.graph.nodes import (
     take_nodes,
     to_labels,
 )
-from vgae.graph.pairs import Pairs
+from vgae.graph.pairs import IntArray, Pairs
 from vgae.graph.text import suffix_of
 
 IN_GRAPHML = ("weight", "label", "node_attributes", "standardise", "impute")
@@ -62,6 +63,13 @@ class Reading:
     graph: Graph
     notes: tuple[str, ...] = ()
     recipe: FeatureRecipe | None = None
+    node_table: str | None = None
+    node_notes: tuple[str, ...] = ()
+
+    def report(self, name: str) -> list[str]:
+        """What was assumed, a line for each table that there was something to assume about."""
+        tables = ((name, self.notes), (self.node_table, self.node_notes))
+        return [f"{table}: {'; '.join(notes)}" for table, notes in tables if notes]
 
 
 def read_graph(path: str | Path, **options: Any) -> Graph:
@@ -122,7 +130,7 @@ def read_links(
     nodes = None
     if features is not None:
         said: list[str] = []
-        nodes = _Nodes(read_nodes(Path(features), id, label, said), standardise, impute, tuple(said))
+        nodes = _Nodes(read_nodes(Path(features), id, label, said), standardise, impute, said)
     else:
         _refuse_without_nodes(id=id, label=label, standardise=standardise or None, impute=impute)
     return _to_graph(origin, table, (source, target, weight), directed, nodes, notes)
@@ -143,14 +151,12 @@ def read_frame(
 ) -> Reading:
     """The graph whose links are the rows of a data frame; the options are those of `read_links`, nodes a frame too."""
     table = table_of(links, "links")
-    if table.num_columns < 2 or table.num_rows == 0:
-        raise InputError(f"links: rows with two columns of ids are needed, got {table.num_rows}×{table.num_columns}.")
     of_nodes = None
     if nodes is not None:
         origin = Origin("nodes", first=0)
         said: list[str] = []
         taken = take_nodes(table_of(nodes, "nodes"), origin, id, label, said)
-        of_nodes = _Nodes(taken, standardise, impute, tuple(f"nodes: {note}" for note in said))
+        of_nodes = _Nodes(taken, standardise, impute, said)
     else:
         _refuse_without_nodes(id=id, label=label, standardise=standardise or None, impute=impute)
     return _to_graph(Origin("links", first=0), table, (source, target, weight), directed, of_nodes, [])
@@ -177,12 +183,12 @@ def read_graphml_graph(
         known = table.column_names[2 if kind == "edges" else 1 :]
         if asked is not None and asked not in known:
             raise InputError(f"{path}: its {kind} have no attribute {asked!r}; they have {', '.join(known) or 'none'}.")
-    nodes = take_nodes(document.nodes, document.origin_of_nodes, "id", label, [])
+    nodes = take_nodes(document.nodes, document.origin_of_nodes, ID, label, [])
     if not node_attributes:
         nodes = replace(nodes, columns=nodes.columns.select([]))
-    asked_for = ("source", "target", weight)
+    asked_for = (*ENDS, weight)
     links = document.links.select([name for name in asked_for if name is not None])
-    of_nodes = _Nodes(nodes, standardise, impute, ())
+    of_nodes = _Nodes(nodes, standardise, impute, [])
     return _to_graph(document.origin_of_links, links, asked_for, document.directed, of_nodes, [])
 
 
@@ -227,7 +233,7 @@ class _Nodes:
     table: NodeTable
     standardise: bool
     impute: str | None
-    notes: tuple[str, ...]
+    notes: list[str]
 
 
 def _refuse_without_nodes(**options: Any) -> None:
@@ -241,7 +247,7 @@ def _read_link_table(
 ) -> pa.Table:
     if header is None and any(is_name(given) for given in asked):
         header = True
-    return read_table(path, delimiter, header, notes, row="a link", needed="two columns of ids")
+    return read_table(path, delimiter, header, notes, links=True, needed="two columns of ids")
 
 
 def _ends(origin: Origin, table: pa.Table, source: str | None, target: str | None) -> list[tuple[pa.ChunkedArray, str]]:
@@ -268,9 +274,10 @@ def _to_graph(
     weights: FloatArray | None = None
     if weight is not None:
         place = find_column(origin, table, weight, 2)
-        if table.column_names[place] in (ends[0][1], ends[1][1]):
-            raise InputError(f"{origin.name}: the weights and one end of the links are the same column.")
-        weights = as_weights(origin, table.column(place), table.column_names[place])
+        weight = table.column_names[place]
+        if weight in (ends[0][1], ends[1][1]):
+            raise InputError(f"{origin.name}: the weights and one end of the links are the same column, {weight}.")
+        weights = as_weights(origin, table.column(place), weight)
     columns = [column for column, _ in ends]
     codes, ids = number_ids(columns if nodes is None else [*columns, nodes.table.ids])
     try:
@@ -294,36 +301,41 @@ def _to_graph(
     return _with_nodes(graph, rows, linked, nodes, origin, notes)
 
 
-def _with_nodes(graph: Graph, rows: Any, linked: Any, nodes: _Nodes, links: Origin, notes: list[str]) -> Reading:
+def _with_nodes(
+    graph: Graph, rows: IntArray, linked: BoolArray, nodes: _Nodes, links: Origin, notes: list[str]
+) -> Reading:
     """The graph with what a node table knows of its nodes; `rows` are their rows there."""
     table, origin = nodes.table, nodes.table.origin
-    notes.extend(nodes.notes)
+    said = list(nodes.notes)
     absent = np.flatnonzero(rows < 0)
-    features, labels, recipe = None, None, None
     if len(absent) and nodes.impute is None:
         first = str(graph.ids_of(absent[:1])[0])
         raise InputError(
-            f"{origin.name}: {len(absent):,} nodes of {links.name} have no row in it, the first of them {first!r}; "
+            f"{origin.name}: {len(absent):,} nodes of {links.name} have no row in it, such as {first!r}; "
             f"{ASK_FOR_IMPUTATION}."
         )
+    features, labels, recipe = None, None, None
     if table.columns.num_columns:
         recipe = FeatureRecipe.fit(table.columns, standardise=nodes.standardise, impute=nodes.impute, origin=origin)
+        empty = set(table.columns.column_names) - {column.name for column in recipe.columns}
+        said.extend(f"the column {name} holds nothing and is left out" for name in sorted(empty))
+    if recipe is not None and recipe.columns:
         encoded = recipe.encode(table.columns, origin)
         features = build_features(encoded, rows)
-        notes.append(f"{origin.name}: {describe(recipe, standardise=nodes.standardise)}")
-        notes.extend(notes_on(encoded, origin))
+        said += [describe(recipe, standardise=nodes.standardise), *notes_on(encoded)]
     if table.labels is not None:
         labels = to_labels(table.labels, rows, origin)
         without = labels.tolist().count(-1)
-        notes.append(
-            f"{len(set(labels.tolist()) - {-1}):,} classes" + (f", {without:,} nodes without" if without else "")
-        )
+        said.append(f"{len(set(labels.tolist()) - {-1}):,} classes" + (f", {without:,} nodes without" * bool(without)))
     if len(absent):
-        notes.append(f"{len(absent):,} nodes of {links.name} are not in {origin.name}: all about them is filled in")
-    isolated = int(np.count_nonzero(~linked))
-    if isolated:
-        notes.append(f"{isolated:,} nodes of {origin.name} have no links")
-    return Reading(replace(graph, features=features, labels=labels), tuple(notes), recipe)
+        said.append(f"{len(absent):,} nodes of {links.name} have no row, and all about them is filled in")
+    if not linked.all():
+        said.append(f"{np.count_nonzero(~linked):,} nodes have no links")
+    graph = replace(graph, features=features, labels=labels)
+    recipe = recipe if features is not None else None
+    if origin.name == links.name:
+        return Reading(graph, (*notes, *said), recipe)
+    return Reading(graph, tuple(notes), recipe, origin.name, tuple(said))
 
 
 def _notes_on_links(graph: Graph, weight: str | None, total: float | None) -> list[str]:

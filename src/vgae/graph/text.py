@@ -1,7 +1,8 @@
 """Text as a table: every column a column of text, what the file leaves open decided by rules.
 
 delimiter   the one of comma, tab, semicolon, bar and blanks that splits the first lines most evenly
-header      the first row is one unless it holds a number, or a value that occurs again in the first two columns
+header      the first row is one unless it holds a number, or a value that occurs again: of links in one of the columns
+            of ids, of nodes in its own column, the first two looked at
 comments    lines that start with # or % are passed over
 
 Everything is vectorised: no Python loop runs over rows unless one of them is wrong and has to be found.
@@ -67,9 +68,9 @@ def unpacked(path: Path) -> bytes:
 
 
 def read_text(
-    path: Path, delimiter: str | None, header: bool | None, notes: list[str], *, row: str, needed: str
+    path: Path, delimiter: str | None, header: bool | None, notes: list[str], *, links: bool, needed: str
 ) -> pa.Table:
-    """The table in a text file; `row` is what a row of it is, `needed` the two columns that it needs at least."""
+    """The table in a text file; its rows are links or nodes, `needed` are the two columns that it needs at least."""
     content = _without_comments(unpacked(path))
     _require_text(path, content)
     if delimiter is None:
@@ -82,8 +83,9 @@ def read_text(
         raise InputError(_one_column(path, needed))
     names = [f"column {number}" for number in range(1, len(first) + 1)]
     if header is None:
-        header = _has_header(path, content, delimiter, names, first)
-        notes.append(f"the first row is {'a header' if header else f'{row}, not a header'}")
+        header = _has_header(path, content, delimiter, names, first, links=links)
+        row = "link" if links else "node"
+        notes.append(f"the first row is a {'header' if header else f'{row}, not a header'}")
     if header:
         names = [name.strip() or names[place] for place, name in enumerate(first)]
         if len(set(names)) < len(names):
@@ -146,8 +148,8 @@ def _first_row(content: bytes, delimiter: str) -> list[str]:
     return next(csv.reader(text, delimiter=delimiter))
 
 
-def _has_header(path: Path, content: bytes, delimiter: str, names: list[str], first: list[str]) -> bool:
-    """A first row that holds numbers, or ids that occur again, is data."""
+def _has_header(path: Path, content: bytes, delimiter: str, names: list[str], first: list[str], *, links: bool) -> bool:
+    """A first row that holds numbers, or values that occur again, is data."""
     if any(re.fullmatch(r"\s*-?[0-9.]+\s*", field) for field in first):
         return False
     head = b"\n".join(content.lstrip().split(b"\n", 10_001)[:10_000])
@@ -155,8 +157,10 @@ def _has_header(path: Path, content: bytes, delimiter: str, names: list[str], fi
         rows = _parse(path, head, delimiter, names, skip=1)
     except InputError:
         return True
-    seen = [set(rows.column(place).to_pylist()) for place in range(min(2, rows.num_columns))]
-    return not any(field in column for field in first[:2] for column in seen)
+    seen = [set(rows.column(place).to_pylist()) for place in range(2)]
+    if links:
+        seen = [seen[0] | seen[1]] * 2
+    return not any(field in column for field, column in zip(first, seen, strict=False))
 
 
 def _parse(path: Path, content: bytes, delimiter: str, names: list[str], *, skip: int) -> pa.Table:
