@@ -3,8 +3,8 @@
     ours      vgae.read_graph and vgae.split_links; everything is checked and told, and the ids are kept
     pandas    read_csv, factorize, drop_duplicates: the same edges, nothing checked, nothing split
 
-Each runs in a process of its own, in turn, so that the peak of its memory is its own; what it had taken when its libraries
-were loaded is not counted. The file holds whole numbers, a tenth of its rows given twice or backwards.
+Each runs in a process of its own, in turn, so that the peak of its memory is its own; what its libraries had taken when
+they were loaded is not counted. The file holds whole numbers; a tenth of its rows are others given backwards.
 
     python benchmarks/reading.py [--rows 10000000] [--rounds 3]
 """
@@ -22,7 +22,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import psutil
 
 import vgae
 from vgae.machine import describe_machine
@@ -31,8 +30,8 @@ from vgae.machine import describe_machine
 def write_links(path: Path, num_rows: int) -> None:
     generator = np.random.default_rng(0)
     links = generator.integers(max(num_rows // 5, 3), size=(num_rows, 2)) * 7 + 1_000_000
-    again = generator.choice(num_rows, num_rows // 10, replace=False)
-    links[again] = links[generator.permutation(again)][:, ::-1]
+    again, others = generator.integers(num_rows, size=(2, num_rows // 10))
+    links[again] = links[others][:, ::-1]
     pd.DataFrame(links, columns=["source", "target"]).to_csv(path, index=False)
 
 
@@ -58,10 +57,12 @@ CONTENDERS: dict[str, Callable[[Path], dict[str, float]]] = {"ours": ours, "pand
 
 def measure(name: str, path: Path) -> None:
     """Run one contender in this process, and print what it took as JSON."""
-    before = psutil.Process().memory_info().rss
-    found = CONTENDERS[name](path)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps(found | {"bytes": peak - before}))
+    before, found = peak_bytes(), CONTENDERS[name](path)
+    print(json.dumps(found | {"bytes": peak_bytes() - before}))
+
+
+def peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def main() -> None:
@@ -92,9 +93,8 @@ def main() -> None:
     }
     for name, values in median.items():
         split = f", split {values['split']:.2f} s" if values["split"] else ""
-        print(
-            f"{name}: read {values['read']:.2f} s{split}, peak {values['bytes'] / 1e9:.2f} GB, {values['edges']:,} edges"
-        )
+        memory = f"peak {values['bytes'] / 1e9:.2f} GB"
+        print(f"{name}: read {values['read']:.2f} s{split}, {memory}, {values['edges']:,.0f} edges")
     mine, rival = median["ours"], median["pandas"]
     print(f"reading takes {mine['read'] / rival['read']:.2f}× the time of pandas", end="")
     print(f" and {mine['bytes'] / rival['bytes']:.2f}× its memory")
