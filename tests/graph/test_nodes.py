@@ -96,7 +96,7 @@ def test_what_is_missing_is_filled_in_on_request(tmp_path: Path, impute: str, fi
     reading = read(tmp_path, text, impute=impute)
     assert_array_equal(features_of(reading), [[1, 0, 1], [filled, 0, 0], [3, 1, 0], [filled, 0, 0]])
     assert "2 missing values filled in" in reading.node_notes
-    assert f"1 nodes of {tmp_path / 'links.csv'} have no row, and all about them is filled in" in reading.node_notes
+    assert f"1 nodes of {tmp_path / 'links.csv'} have no row, and their features are filled in" in reading.node_notes
     scaled = features_of(read(tmp_path, text, impute=impute, standardise=True))
     assert_allclose(scaled[:, 0], [-1, filled - 2, 1, filled - 2])
 
@@ -135,6 +135,10 @@ def test_labels_alone_and_numeric_labels(tmp_path: Path) -> None:
     assert reading.recipe is None
     assert reading.graph.labels is not None
     assert reading.graph.labels.tolist() == [7, 3, -1, 3]
+    few = read(tmp_path, "id,class\na,7\nb,x\n", label="class")  # without features, nodes need no rows
+    assert few.graph.labels is not None
+    assert few.graph.labels.tolist() == ["7", "x", -1, -1]
+    assert few.node_notes[-1] == f"2 nodes of {tmp_path / 'links.csv'} have no row"
     assert reading.node_notes[1:3] == ("the first row is a node, not a header", "ids are the first column, column 1")
 
 
@@ -279,6 +283,7 @@ def test_bad_options_and_files_are_named(tmp_path: Path, monkeypatch: pytest.Mon
     assert "no column 'kind'" in message_of(lambda: read(tmp_path, text, label="kind"))
     assert "are the same column" in message_of(lambda: read(tmp_path, text, id="x", label="x"))
     assert "impute: 'median' is not one of mean, zero" in message_of(lambda: read(tmp_path, text, impute="median"))
+    assert "'median' is not one of" in message_of(lambda: FeatureRecipe.fit(pa.table({"x": [1]}), impute="median"))
     links = tmp_path / "links.csv"
     assert "label: this is about the columns of a node table" in message_of(lambda: read_any(links, label="class"))
     assert "node_attributes: this option is for GraphML" in message_of(lambda: read_any(links, node_attributes=True))

@@ -98,8 +98,7 @@ class FeatureRecipe:
         cls, table: pa.Table, *, standardise: bool = False, impute: str | None = None, origin: Origin | None = None
     ) -> FeatureRecipe:
         """The recipe for all columns of a table that hold anything."""
-        if impute is not None and impute not in IMPUTATIONS:
-            raise InputError(f"impute: {impute!r} is not one of {', '.join(IMPUTATIONS)}.")
+        check_imputation(impute)
         origin = origin or Origin("table")
         given = zip(table.column_names, map(plain, table.columns), strict=True)
         found = [_fit_column(origin, name, column, standardise, impute) for name, column in given]
@@ -133,6 +132,12 @@ class FeatureRecipe:
             return cls(tuple(_column_from_json(values) for values in content))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"recipe: not a recipe that this version of vgae reads ({error}).") from None
+
+
+def check_imputation(impute: str | None) -> None:
+    """Whether this is a way to fill in what is missing."""
+    if impute is not None and impute not in IMPUTATIONS:
+        raise InputError(f"impute: {impute!r} is not one of {', '.join(IMPUTATIONS)}.")
 
 
 @dataclass(frozen=True, eq=False)

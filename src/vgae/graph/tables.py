@@ -43,6 +43,7 @@ from vgae.graph.nodes import (
     FeatureRecipe,
     NodeTable,
     build_features,
+    check_imputation,
     describe,
     notes_on,
     read_nodes,
@@ -235,6 +236,9 @@ class _Nodes:
     impute: str | None
     notes: list[str]
 
+    def __post_init__(self) -> None:
+        check_imputation(self.impute)
+
 
 def _refuse_without_nodes(**options: Any) -> None:
     given = next((name for name, value in options.items() if value is not None), None)
@@ -308,7 +312,7 @@ def _with_nodes(
     table, origin = nodes.table, nodes.table.origin
     said = list(nodes.notes)
     absent = np.flatnonzero(rows < 0)
-    if len(absent) and nodes.impute is None:
+    if len(absent) and nodes.impute is None and table.columns.num_columns:
         first = str(graph.ids_of(absent[:1])[0])
         raise InputError(
             f"{origin.name}: {len(absent):,} nodes of {links.name} have no row in it, such as {first!r}; "
@@ -328,7 +332,8 @@ def _with_nodes(
         without = labels.tolist().count(-1)
         said.append(f"{len(set(labels.tolist()) - {-1}):,} classes" + (f", {without:,} nodes without" * bool(without)))
     if len(absent):
-        said.append(f"{len(absent):,} nodes of {links.name} have no row, and all about them is filled in")
+        filled = ", and their features are filled in" if features is not None else ""
+        said.append(f"{len(absent):,} nodes of {links.name} have no row{filled}")
     if not linked.all():
         said.append(f"{np.count_nonzero(~linked):,} nodes have no links")
     graph = replace(graph, features=features, labels=labels)

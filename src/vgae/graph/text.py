@@ -176,7 +176,7 @@ def _parse(path: Path, content: bytes, delimiter: str, names: list[str], *, skip
             ),
             parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+                column_types=dict.fromkeys(names, pa.large_string()), strings_can_be_null=False
             ),
         )
     except pa.ArrowException as error:
