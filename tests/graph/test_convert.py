@@ -343,6 +343,11 @@ def test_frames_of_links_and_nodes_are_read_like_files(kind: Callable[[dict[str,
     )
 
 
+def test_a_lazy_frame_is_collected() -> None:
+    lazy = pl.DataFrame(LINKS, orient="row").lazy()
+    assert_array_equal(Graph.of(lazy).edges, EXPECTED.edges)
+
+
 def test_a_frame_of_mixed_objects_is_named() -> None:
     mixed = pd.DataFrame({"a": ["x", 1], "b": ["y", "z"]}, dtype=object)
     assert message_of(lambda: Graph.of(mixed)).startswith("links: not a data frame of plain columns")

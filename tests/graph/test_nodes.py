@@ -142,6 +142,15 @@ def test_labels_alone_and_numeric_labels(tmp_path: Path) -> None:
     assert reading.node_notes[1:3] == ("the first row is a node, not a header", "ids are the first column, column 1")
 
 
+@pytest.mark.parametrize(
+    "text", ["# made\n\nid,x\n\na,1\nb,2\n# more\nc,3\nd,4\n", "\ufeffid,x\r\na,1\r\nb,2\r\nc,3\r\nd,4"]
+)
+def test_comments_and_empty_lines_do_not_hide_the_header(tmp_path: Path, text: str) -> None:
+    reading = read(tmp_path, text)
+    assert reading.graph.num_nodes == 4
+    assert features_of(reading).tolist() == [[1], [2], [3], [4]]
+
+
 def test_columns_that_hold_nothing_are_left_out(tmp_path: Path) -> None:
     reading = read(tmp_path, "id,x,y\na,,1\nb,,2\nc,NA,3\nd,,4\n")
     assert features_of(reading).tolist() == [[1], [2], [3], [4]]
@@ -263,6 +272,7 @@ def test_what_is_no_recipe_is_refused(content: Any) -> None:
         (b"id,x\na,1\nb,2\nc,5\n", "1 nodes of {links} have no row in it, such as 'd'"),
         (b"id,x\nA,1\nB,2\n", "none of its ids occurs in {links}; it has ids such as 'A', the other such as 'a'"),
         (b"id,id\na,1\n", "names the column 'id' twice"),
+        (b"id;x\na;1\nb;2,5\nc;0,5\nd;,5\n", "row 2 has '2,5' in the column 'x'; write numbers with a decimal point"),
         (
             b"id,x\na,1\nb,2\nc,many\nd,4\n" + "".join(f"n{i},{i}\n" for i in range(10)).encode(),
             "row 3 has 'many' in the column 'x', whose other values are numbers",

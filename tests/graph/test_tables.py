@@ -94,6 +94,7 @@ def test_oddities_are_counted_and_assumptions_told(tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("# comment\n% more\n1\t2\n# again\n2\t3\n", {frozenset((1, 2)), frozenset((2, 3))}),
+        ("# comment\nfrom,to\n1,2\n2,3\n", {frozenset((1, 2)), frozenset((2, 3))}),
         ("  1   2  \n 2     3\n", {frozenset((1, 2)), frozenset((2, 3))}),
         ("a,b\r\nb,c\r\n", {frozenset("ab"), frozenset("bc")}),
         ("\ufeffx,y\n1,2\n", {frozenset((1, 2))}),

@@ -70,6 +70,8 @@ def read_table(
 def table_of(frame: Any, name: str) -> pa.Table:
     """A data frame of pandas or polars as an Arrow table; an Arrow table as it is."""
     try:
+        if hasattr(frame, "collect"):  # a lazy one of polars
+            frame = frame.collect()
         if isinstance(frame, pa.Table):
             table = frame
         elif hasattr(frame, "to_arrow"):

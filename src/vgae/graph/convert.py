@@ -136,9 +136,8 @@ def is_pyg(data: Any) -> bool:
 
 def is_frame(data: Any) -> bool:
     """Whether this is a data frame of pandas or polars, or an Arrow table."""
-    return (_comes_from("pandas", data) or _comes_from("polars", data) or _comes_from("pyarrow", data)) and hasattr(
-        data, "columns"
-    )
+    known = any(_comes_from(library, data) for library in ("pandas", "polars", "pyarrow"))
+    return known and hasattr(type(data), "columns")
 
 
 def _comes_from(library: str, data: Any) -> bool:

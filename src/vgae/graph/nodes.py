@@ -46,6 +46,7 @@ from vgae.graph.pairs import AnyArray, IntArray
 KINDS = ("numeric", "category", "boolean")
 IMPUTATIONS = ("mean", "zero")
 MAX_CATEGORIES = 1000
+DECIMAL_COMMA = r"^[+-]?[0-9]*,[0-9]+$"
 NUMERIC_SHARE = 0.9  # of values that are numbers, from which on the others are mistakes
 SPARSE_SHARE = 0.1  # of entries that are not 0, up to which features are kept sparse
 LARGEST = float(np.finfo(np.float32).max)
@@ -298,6 +299,7 @@ def _fit_column(
             if standardise
             else FeatureColumn(name, "numeric", fill=fill)
         )
+    _refuse_decimal_commas(origin, name, column, numbers)
     texts = pc.unique(pc.drop_null(column)).to_pylist()
     categories = tuple(sorted(text for text in texts if text))
     if len(categories) > MAX_CATEGORIES:
@@ -366,6 +368,18 @@ def _require_numbers(origin: Origin, name: str, column: pa.ChunkedArray, numbers
         raise InputError(
             f"{origin.name}: {origin.row(row)} has {column[row].as_py()} in the column {name!r}, which is beyond "
             "the largest number of 32 bits, 3.4e38."
+        )
+
+
+def _refuse_decimal_commas(origin: Origin, name: str, column: pa.ChunkedArray, numbers: Numbers) -> None:
+    """A column of numbers with decimal commas is no column of categories."""
+    commas = pc.fill_null(pc.match_substring_regex(column, DECIMAL_COMMA), False).to_numpy().astype(bool)
+    num_known, num_strange = np.count_nonzero(~numbers.missing), np.count_nonzero(numbers.text & ~commas)
+    if commas.any() and num_known - num_strange >= NUMERIC_SHARE * num_known:
+        row = int(commas.argmax())
+        raise InputError(
+            f"{origin.name}: {origin.row(row)} has {column[row].as_py()!r} in the column {name!r}; "
+            "write numbers with a decimal point, not a comma."
         )
 
 

@@ -167,7 +167,7 @@ def _parse(path: Path, content: bytes, delimiter: str, names: list[str], *, skip
     """Every column as text; a row that does not fit is named by its line."""
     try:
         return pyarrow.csv.read_csv(
-            pa.BufferReader(content),
+            pa.BufferReader(content.lstrip(b"\r\n")),  # else a line left empty would be skipped in place of the header
             read_options=pyarrow.csv.ReadOptions(
                 column_names=names,
                 skip_rows_after_names=skip,
