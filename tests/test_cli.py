@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -151,6 +152,63 @@ def test_a_strangers_table_is_trained_and_links_are_recommended(tmp_path: Path) 
     assert {line.split(",")[0].strip('"') for line in lines[1:]} == set(people)
     result = run_vgae("train", "leute.csv", "--source", "wer", cwd=tmp_path)
     assert_refused(result, "leute.csv", "von, nach, seit")
+
+
+def test_weights_directions_and_a_table_of_nodes_are_read_and_told(tmp_path: Path) -> None:
+    rows = [f"P{i},P{(i + step) % 40},{step}" for i in range(40) for step in (1, 2, 3)]
+    (tmp_path / "links.csv").write_text("\n".join(["from,to,times", *rows, "P1,P0,5"]) + "\n")
+    people = [f"P{i},{i if i else ''},{'ab'[i % 2]},{i % 3}" for i in range(42)]
+    (tmp_path / "people.csv").write_text("\n".join(["name,age,kind,class", *people]) + "\n")
+    tables = ["links.csv", "--features", "people.csv", "--id", "name", "--label", "class", "--weight", "times"]
+    tables += ["--directed", "--standardise"]
+    refused = run_vgae("train", *tables, "--out", "run", cwd=tmp_path)
+    assert_refused(refused, "people.csv", "row 1 has no value in the column 'age'", "--impute mean")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["links.csv", "people.csv"]
+    trained = run_vgae("train", *tables, "--impute", "mean", "--iterations", "20", "--out", "run", cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    assert trained.stderr.splitlines()[:3] == [
+        "links.csv: columns are split at commas; links are the columns from and to; weights are times, from 1 to 6: "
+        "those of merged links are added up; links are directed, which is kept, but the models treat them as "
+        "undirected",
+        "people.csv: columns are split at commas; 2 columns became 3 features (1 numeric, standardised, 1 of "
+        "categories); 1 missing values filled in; 3 classes; 2 nodes have no links",
+        "links.csv: Graph(42 nodes, 120 directed weighted edges, 3 dense features, 3 classes) · 121 rows read: 0 "
+        "duplicates and 0 reversed links merged, 0 self-loops dropped, 1 links kept in both directions",
+    ]
+    recipe = json.loads((tmp_path / "run/config.json").read_text())["recipe"]
+    assert [column["name"] for column in recipe] == ["age", "kind"]
+    train = vgae.load(tmp_path / "run").graph_
+    assert (train.directed, train.weights is None) == (True, False)
+    tables += ["--impute", "mean"]
+    scored = json.loads(run_vgae("baseline", "cn", *tables, "--json", cwd=tmp_path).stdout)
+    assert scored["split"] == json.loads((tmp_path / "run/config.json").read_text())["split_hash"]
+    assert json.loads(run_vgae("plan", *tables, "--json", cwd=tmp_path).stdout)["auto"] == "exact"
+
+
+def test_graphml_is_trained(tmp_path: Path) -> None:
+    ring = nx.circulant_graph(30, [1, 2])
+    nx.set_node_attributes(ring, {node: float(node % 5) for node in ring}, "size")
+    nx.write_graphml(ring, tmp_path / "ring.graphml")
+    arguments = ("train", "ring.graphml", "--node-attributes", "--iterations", "5", "--out", "run")
+    result = run_vgae(*arguments, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "Graph(30 nodes, 60 edges, 1 dense features)" in result.stderr
+    assert_refused(run_vgae("train", "ring.graphml", "--weight", "w", cwd=tmp_path), "ring.graphml", "no attribute 'w'")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", ["the file is empty"]),
+        (b"id,x\n1,2\n2\n", ["line 3 has 1 columns"]),
+        (b"id,x\n1,2\n1,3\n", ["row 1 and row 2 are both about the node '1'"]),
+    ],
+)
+def test_bad_tables_of_nodes_are_refused(tmp_path: Path, content: bytes, words: list[str]) -> None:
+    (tmp_path / "links.csv").write_text("1,2\n2,3\n")
+    (tmp_path / "nodes.csv").write_bytes(content)
+    assert_refused(run_vgae("train", "links.csv", "--features", "nodes.csv", cwd=tmp_path), "nodes.csv", *words)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["links.csv", "nodes.csv"]
 
 
 def test_plot_draws_every_kind(trained: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import vgae
 
-EXTRAS = ("gensim", "matplotlib", "networkx", "torch_geometric", "sklearn", "pandas")
+EXTRAS = ("gensim", "matplotlib", "networkx", "torch_geometric", "sklearn", "pandas", "polars", "pyarrow")
 
 
 def test_every_public_name_is_there() -> None:

@@ -34,7 +34,7 @@ from vgae.graph.embeddings import write_embeddings
 from vgae.graph.files import atomic_write, write_json
 from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, split_links
-from vgae.graph.tables import read_any, read_pairs
+from vgae.graph.tables import Reading, read_any, read_pairs
 from vgae.machine import describe_machine
 from vgae.objective.plan import bytes_available, calibrate, choose_objective, duration, estimate
 from vgae.report.figures import PROJECTIONS, latent_space, project, ranking_curves, save_figure, training_curves
@@ -62,7 +62,8 @@ out = Console(markup=False)
 notes = Console(stderr=True, markup=False)
 
 GraphName = Annotated[
-    str, typer.Argument(metavar="GRAPH", help="cora, citeseer, pubmed, or a file: csv, tsv, txt, parquet, npz.")
+    str,
+    typer.Argument(metavar="GRAPH", help="cora, citeseer, pubmed, or a file: csv, tsv, txt, parquet, graphml, npz."),
 ]
 Model = Annotated[str, typer.Option(help="gae or vgae.")]
 NoFeatures = Annotated[bool, typer.Option("--no-features", help="Leave the features out (the paper's GAE*, VGAE*).")]
@@ -81,6 +82,19 @@ Source = Annotated[str | None, typer.Option(help="Column of a table with one end
 Target = Annotated[str | None, typer.Option(help="Column with the other end.")]
 Delimiter = Annotated[str | None, typer.Option(help="What splits the columns of a table.")]
 Header = Annotated[bool | None, typer.Option("--header/--no-header", help="Whether a table's first row is a header.")]
+Weight = Annotated[str | None, typer.Option(help="Column with the weight of a link, or edge attribute of GraphML.")]
+Directed = Annotated[bool | None, typer.Option("--directed", help="Links go from source to target; kept as a fact.")]
+FeaturesFile = Annotated[
+    Path | None,
+    typer.Option("--features", help="Table of nodes, whose columns become features: csv, tsv, txt, parquet."),
+]
+IdColumn = Annotated[str | None, typer.Option("--id", help="Column of that table with the id.  [default: the first]")]
+Label = Annotated[str | None, typer.Option(help="Column of that table with the class, or node attribute of GraphML.")]
+Standardise = Annotated[bool | None, typer.Option("--standardise", help="Bring numeric columns to mean 0 and std 1.")]
+Impute = Annotated[str | None, typer.Option(help="Fill in what is missing in the table of nodes: mean or zero.")]
+NodeAttributes = Annotated[
+    bool | None, typer.Option("--node-attributes", help="Make features of the node attributes of GraphML.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
 
 
@@ -112,6 +126,14 @@ def train(
     target: Target = None,
     delimiter: Delimiter = None,
     header: Header = None,
+    weight: Weight = None,
+    directed: Directed = None,
+    features_file: FeaturesFile = None,
+    id_column: IdColumn = None,
+    label: Label = None,
+    standardise: Standardise = None,
+    impute: Impute = None,
+    node_attributes: NodeAttributes = None,
     as_json: Json = False,
 ) -> None:
     """Train a model on a graph, score it on held-out links, and keep it as a run."""
@@ -132,7 +154,22 @@ def train(
         precision=precision,
     )
     choose_device(config.device)
-    name, data = _open_graph(graph, source=source, target=target, delimiter=delimiter, header=header)
+    name, reading = _open_graph(
+        graph,
+        source=source,
+        target=target,
+        delimiter=delimiter,
+        header=header,
+        weight=weight,
+        directed=directed,
+        features=features_file,
+        id=id_column,
+        label=label,
+        standardise=standardise,
+        impute=impute,
+        node_attributes=node_attributes,
+    )
+    data = reading.graph
     split = split_links(data, val=val, test=test, seed=split_seed)
     folder = out_folder or Path("runs") / f"{Path(name).stem}-{model}{'' if config.features else '-no-features'}"
     with new_run_folder(folder, overwrite=overwrite) as staging:
@@ -141,7 +178,7 @@ def train(
         parameters = asdict(config)
         estimator = ESTIMATORS[parameters.pop("model")](**parameters, progress=not as_json)
         estimator.fit(split.train, validation=split.val if len(split.val) else None)
-        run = estimator.to_run(split, dataset=name)
+        run = estimator.to_run(split, dataset=name, recipe=reading.recipe)
         write_run(staging, run)
     if as_json:
         _print_json(_summary(folder, run))
@@ -294,12 +331,35 @@ def baseline(
     target: Target = None,
     delimiter: Delimiter = None,
     header: Header = None,
+    weight: Weight = None,
+    directed: Directed = None,
+    features_file: FeaturesFile = None,
+    id_column: IdColumn = None,
+    label: Label = None,
+    standardise: Standardise = None,
+    impute: Impute = None,
+    node_attributes: NodeAttributes = None,
     as_json: Json = False,
 ) -> None:
     """Score a baseline on the split that train uses: spectral (sc), DeepWalk (dw), or a heuristic (cn aa ra pa)."""
     if method not in BASELINES:
         raise InputError(f"There is no baseline called {method!r}; the known ones are {', '.join(BASELINES)}.")
-    name, data = _open_graph(graph, source=source, target=target, delimiter=delimiter, header=header)
+    name, reading = _open_graph(
+        graph,
+        source=source,
+        target=target,
+        delimiter=delimiter,
+        header=header,
+        weight=weight,
+        directed=directed,
+        features=features_file,
+        id=id_column,
+        label=label,
+        standardise=standardise,
+        impute=impute,
+        node_attributes=node_attributes,
+    )
+    data = reading.graph
     split = split_links(data, val=val, test=test, seed=split_seed)
     metrics = evaluate_split(BASELINES[method](split.train, seed), split)
     if as_json:
@@ -388,6 +448,14 @@ def plan_training(
     target: Target = None,
     delimiter: Delimiter = None,
     header: Header = None,
+    weight: Weight = None,
+    directed: Directed = None,
+    features_file: FeaturesFile = None,
+    id_column: IdColumn = None,
+    label: Label = None,
+    standardise: Standardise = None,
+    impute: Impute = None,
+    node_attributes: NodeAttributes = None,
     as_json: Json = False,
 ) -> None:
     """Say what training would cost on this machine, exact and sampled, before it is run."""
@@ -402,7 +470,22 @@ def plan_training(
         precision=precision,
     )
     place = choose_device(config.device)
-    name, data = _open_graph(graph, source=source, target=target, delimiter=delimiter, header=header)
+    name, reading = _open_graph(
+        graph,
+        source=source,
+        target=target,
+        delimiter=delimiter,
+        header=header,
+        weight=weight,
+        directed=directed,
+        features=features_file,
+        id=id_column,
+        label=label,
+        standardise=standardise,
+        impute=impute,
+        node_attributes=node_attributes,
+    )
+    data = reading.graph
     work = workload(data, config)
     rates = calibrate(place, config.latent_dim, precision=config.precision)
     choice = choose_objective(work, config.iterations, place, lambda: rates)
@@ -460,21 +543,22 @@ def _table_1(table: Mapping[str, Mapping[str, Cell]]) -> Table:
     return view
 
 
-def _open_graph(given: str, **options: Any) -> tuple[str, Graph]:
+def _open_graph(given: str, **options: Any) -> tuple[str, Reading]:
     """A dataset by name or a graph from a file, with the name it goes by; what was assumed in reading is told."""
     if given.lower() in DATASETS:
-        if any(value is not None for value in options.values()):
-            raise InputError(f"{given}: this is a dataset; {', '.join(options)} are for tables of your own.")
-        return given.lower(), load_dataset(given)
+        asked = [name for name, value in options.items() if value is not None]
+        if asked:
+            raise InputError(f"{given}: this is a dataset, and {', '.join(asked)} can be given for tables of your own.")
+        return given.lower(), Reading(load_dataset(given))
     path = Path(given)
     if not path.suffix and not path.exists():
         raise InputError(
             f"{given!r} is neither a known dataset ({', '.join(DATASETS)}) nor a file; see vgae datasets for the first."
         )
     reading = read_any(path, **options)
-    if reading.notes:
-        notes.print(f"{path}: {'; '.join(reading.notes)}", highlight=False, soft_wrap=True)
-    return str(path), reading.graph
+    for line in reading.report(str(path)):
+        notes.print(line, highlight=False, soft_wrap=True)
+    return str(path), reading
 
 
 def _give_links(links: Links, ids: list[str], out_file: Path | None, *, as_json: bool) -> None:

@@ -18,6 +18,7 @@ from vgae.evaluation.calibration import Calibration
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.graph import Graph
+from vgae.graph.nodes import FeatureRecipe
 from vgae.graph.pairs import Pairs, check_nodes, check_pairs, num_pairs
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.model.inputs import EncoderInputs
@@ -80,7 +81,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         self.progress = progress
 
     def fit(self, graph: Any, y: None = None, *, validation: HeldOut | None = None) -> Self:
-        """Train on a graph: a `Graph`, or whatever one of its constructors takes (edges, SciPy, NetworkX, PyG).
+        """Train on a graph: a `Graph`, or whatever one of its constructors takes (edges, SciPy, NetworkX, PyG, frames).
 
         `validation` pairs are scored every few iterations; early stopping needs them. `y` is ignored, as scikit-learn's
         protocol has it for unsupervised estimators.
@@ -213,8 +214,10 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         with new_run_folder(Path(folder), overwrite=overwrite) as staging:
             write_run(staging, self.to_run(split))
 
-    def to_run(self, split: LinkSplit | None = None, *, dataset: str | None = None) -> Run:
-        """Everything a run folder keeps, scores on the split's held-out pairs included."""
+    def to_run(
+        self, split: LinkSplit | None = None, *, dataset: str | None = None, recipe: FeatureRecipe | None = None
+    ) -> Run:
+        """Everything a run folder keeps, scores on the split's held-out pairs and the features' recipe included."""
         check_is_fitted(self)
         if split is None and self.run_ is not None:
             return self.run_
@@ -229,6 +232,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
             split=split,
             history=self.history_,
             metrics=evaluate_split(self, split),
+            recipe=recipe if self.n_features_in_ else None,
             facts=Facts(
                 dataset=dataset,
                 num_features=self.n_features_in_,

@@ -5,6 +5,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 import torch
@@ -65,13 +67,12 @@ class NamedGraph(nx.Graph):  # type: ignore[misc]
         sp.coo_matrix(adjacency()),
         sp.csc_array(sp.triu(adjacency())),
         networkx_graph(),
-        networkx_graph(nx.DiGraph),
         networkx_graph(nx.MultiGraph),
         networkx_graph(NamedGraph),
         Data(edge_index=edge_index(LINKS), num_nodes=NUM_NODES),
         Data(edge_index=edge_index(both_directions()), num_nodes=NUM_NODES),
     ],
-    ids=["csr", "coo", "upper csc", "networkx", "digraph", "multigraph", "own networkx", "pyg", "pyg both ways"],
+    ids=["csr", "coo", "upper csc", "networkx", "multigraph", "own networkx", "pyg", "pyg both ways"],
 )
 def test_every_kind_of_graph_is_recognised_and_gives_the_same_graph(data: Any) -> None:
     assert_same_graph(Graph.of(data))
@@ -160,7 +161,8 @@ def test_directions_and_multiplicities_of_networkx_are_merged_and_counted(kind: 
     assert_array_equal(Graph.from_networkx(source).edges, EXPECTED.edges)
     assert cleaning.rows_given == 8
     assert cleaning.self_loops_dropped == 1
-    assert cleaning.duplicates_merged + cleaning.reversed_merged == 1
+    assert cleaning.duplicates_merged + cleaning.reversed_merged + cleaning.reversed_kept == 1
+    assert cleaning.reversed_kept == source.is_directed()
 
 
 def test_networkx_attributes_become_features_and_labels() -> None:
@@ -249,3 +251,103 @@ def test_networkx_vectors_of_different_lengths_are_refused() -> None:
     source = networkx_graph()
     nx.set_node_attributes(source, {node: [1.0] * (1 + node % 2) for node in source}, "words")
     assert "words" in message_of(lambda: Graph.from_networkx(source, features="words"))
+
+
+# ---------------------------------------------------------------------------------------------- weights and directions
+
+WEIGHTS = [0.5, 1.0, 2.0, 3.0, 4.0, 8.0]
+
+
+def weighted(kind: Callable[[], Any]) -> Any:
+    graph = kind()
+    graph.add_nodes_from(range(NUM_NODES))
+    graph.add_weighted_edges_from([(*link, weight) for link, weight in zip(LINKS, WEIGHTS, strict=True)])
+    return graph
+
+
+def test_a_symmetric_input_counts_each_weight_once_and_any_other_adds_up() -> None:
+    matrix = nx.to_scipy_sparse_array(weighted(nx.Graph), nodelist=range(NUM_NODES))
+    once = [
+        Graph.from_scipy(matrix, weighted=True),
+        Graph.from_scipy(sp.triu(matrix), weighted=True),
+        Graph.from_networkx(weighted(nx.Graph), weight="weight"),
+        Graph.from_pyg(
+            Data(edge_index=edge_index(both_directions()), edge_attr=torch.tensor(WEIGHTS * 2)[:, None], num_nodes=6),
+            weight="edge_attr",
+        ),
+        Graph.from_pyg(
+            Data(edge_index=edge_index(LINKS), edge_weight=torch.tensor(WEIGHTS), num_nodes=6), weight="edge_weight"
+        ),
+        Graph.from_edges(both_directions(), weights=WEIGHTS * 2),
+        Graph.from_frame(pd.DataFrame(LINKS).assign(w=WEIGHTS), weight="w"),
+        Graph.from_frame(pl.DataFrame(LINKS, orient="row").with_columns(w=pl.Series(WEIGHTS)), weight="w"),
+    ]
+    for graph in once:
+        assert graph.weights is not None
+        assert graph.weights.tolist() == WEIGHTS
+    uneven = [*WEIGHTS, *WEIGHTS]
+    uneven[6] = 0.25  # the way back of the first link
+    added = Graph.from_edges(both_directions(), weights=uneven).weights
+    assert added is not None
+    assert added.tolist() == [0.75, *(2 * weight for weight in WEIGHTS[1:])]
+    assert Graph.from_scipy(matrix).weights is None
+    assert Graph.of(weighted(nx.Graph)).weights is None
+
+
+def test_weights_that_are_missing_or_wrong_are_named() -> None:
+    source = weighted(nx.Graph)
+    source.add_edge(0, 5)
+    assert "from 0 to 5 has no attribute 'weight'" in message_of(lambda: Graph.from_networkx(source, weight="weight"))
+    matrix = adjacency()
+    matrix[2, 3] = -1
+    assert "the entry (2, 3) is -1.0" in message_of(lambda: Graph.from_scipy(matrix, weighted=True))
+    data = Data(edge_index=edge_index(LINKS), num_nodes=NUM_NODES)
+    assert "has no edge_weight" in message_of(lambda: Graph.from_pyg(data, weight="edge_weight"))
+
+
+def test_a_digraph_keeps_its_directions() -> None:
+    source = networkx_graph(nx.DiGraph)
+    source.remove_edge(1, 3)
+    source.add_edges_from([(3, 1), (4, 2)])
+    graph = Graph.of(source)
+    assert graph.directed
+    assert graph.directions is not None
+    assert dict(zip(map(tuple, graph.edges.tolist()), graph.directions.tolist(), strict=True)) == {
+        (0, 1): 1,
+        (0, 2): 1,
+        (1, 3): -1,
+        (2, 3): 1,
+        (2, 4): 0,
+        (3, 4): 1,
+    }
+    assert not Graph.of(networkx_graph()).directed
+    assert str(graph.cleaning).endswith(", 1 links kept in both directions")
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_frames_of_links_and_nodes_are_read_like_files(kind: Callable[[dict[str, Any]], Any]) -> None:
+    links = kind({"when": [1, 2, 3], "a": ["x", "y", "x"], "b": ["y", "z", "z"]})
+    nodes = kind({"name": ["z", "x", "y", "w"], "size": [3.0, 1.0, 2.0, 4.0], "good": [True, False, True, True]})
+    graph = Graph.from_frame(links, source="a", target="b", nodes=nodes, id="name")
+    assert graph.ids_of(range(4)).tolist() == ["x", "y", "z", "w"]
+    assert graph.edges.tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert_array_equal(graph.features, [[1, 0], [2, 1], [3, 1], [4, 1]])
+    pairs = kind({"a": [10, 30], "b": [30, 20]})
+    assert Graph.of(pairs).ids_of(Graph.of(pairs).edges).tolist() == [[10, 30], [20, 30]]
+    missing = kind({"name": ["x", "y", "z"], "size": [1.0, None, 2.0]})
+    message = message_of(lambda: Graph.from_frame(links, source="a", target="b", nodes=missing))
+    assert message.startswith("nodes: row 1 has no value in the column 'size'")
+    assert "links: rows with two columns or more" in message_of(lambda: Graph.of(kind({"a": [1, 2]})))
+    assert "label: this is about the columns of a node table" in message_of(
+        lambda: Graph.from_frame(links, label="size")
+    )
+
+
+def test_a_lazy_frame_is_collected() -> None:
+    lazy = pl.DataFrame(LINKS, orient="row").lazy()
+    assert_array_equal(Graph.of(lazy).edges, EXPECTED.edges)
+
+
+def test_a_frame_of_mixed_objects_is_named() -> None:
+    mixed = pd.DataFrame({"a": ["x", 1], "b": ["y", "z"]}, dtype=object)
+    assert message_of(lambda: Graph.of(mixed)).startswith("links: not a data frame of plain columns")

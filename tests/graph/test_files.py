@@ -308,3 +308,19 @@ def test_text_edges_in_an_npz_are_looked_up_among_its_ids(tmp_path: Path) -> Non
     np.savez(path, edges=np.array(links), node_ids=np.array(["a", "b", "c", "d"]))
     graph = read_npz_graph(str(path))
     assert sorted(sorted(pair) for pair in graph.ids_of(graph.edges).tolist()) == sorted(sorted(link) for link in links)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_weights_and_directions_come_back(tmp_path: Path, directed: bool) -> None:
+    rows, weights = [(1, 0), (1, 2), (2, 1), (3, 2)], [0.1, 2.0, 3.0, 1e-40]
+    graph = Graph.from_edges(rows, weights=weights, directed=directed)
+    write_graph(tmp_path / "graph.npz", graph)
+    again = read_npz_graph(tmp_path / "graph.npz")
+    assert again.content_hash == graph.content_hash
+    assert_array_equal(again.weights, graph.weights)
+    assert_array_equal(again.directions, graph.directions)
+    assert again.cleaning == graph.cleaning
+    parts = dict(np.load(tmp_path / "graph.npz"))
+    for name, values in (("weights", [1.0]), ("directions", [5, 5, 5])):
+        np.savez(tmp_path / "bad.npz", **(parts | {name: np.array(values)}))
+        assert name in message_of(lambda: read_npz_graph(tmp_path / "bad.npz"))

@@ -501,3 +501,72 @@ def test_integer_ids_beyond_64_bits_stay_integers() -> None:
     ids = [2**63 + 1, 2**63 + 3, 5]
     graph = Graph.from_edges([(ids[0], ids[1]), (ids[1], ids[2])], node_ids=ids)
     assert graph.ids_of([0, 1, 2]).tolist() == ids
+
+
+# ---------------------------------------------------------------------------------------------- weights and directions
+
+WEIGHTED_ROWS = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from([0.25, 1.0, 1.5, 8.0])), min_size=1, max_size=30
+).filter(lambda rows: any(i != j for i, j, _ in rows))
+
+
+@given(WEIGHTED_ROWS, st.booleans())
+def test_weights_add_up_unless_every_link_is_given_twice(rows: list[tuple[int, int, float]], directed: bool) -> None:
+    edges, weights = [row[:2] for row in rows], [row[2] for row in rows]
+    graph = Graph.from_edges(edges, num_nodes=6, weights=weights, directed=directed)
+    dense = np.zeros((6, 6))
+    for i, j, weight in rows:
+        if i != j:
+            dense[i, j] += weight
+    symmetric = np.array_equal(dense, dense.T) and not directed
+    expected = dense if symmetric else dense + dense.T
+    assert_array_equal(graph.weighted_adjacency.toarray(), expected)
+    assert_array_equal(graph.adjacency.toarray(), dense_adjacency(edges, 6))
+
+
+@given(WEIGHTED_ROWS)
+def test_directions_say_which_ways_links_go(rows: list[tuple[int, int, float]]) -> None:
+    graph = Graph.from_edges([row[:2] for row in rows], num_nodes=6, directed=True)
+    arcs = {row[:2] for row in rows if row[0] != row[1]}
+    assert graph.directions is not None
+    for (i, j), way in zip(graph.edges.tolist(), graph.directions.tolist(), strict=True):
+        assert ((i, j) in arcs, (j, i) in arcs) == {1: (True, False), -1: (False, True), 0: (True, True)}[way]
+    assert graph.cleaning.reversed_kept == np.count_nonzero(graph.directions == 0)
+    assert graph.cleaning.reversed_merged == 0
+
+
+def test_some_of_the_edges_keep_their_weights_and_directions() -> None:
+    graph = Graph.from_edges([(1, 0), (1, 2), (2, 3), (3, 2)], weights=[1, 2, 3, 4], directed=True)
+    some = graph.with_edges(np.array([[0, 1], [2, 3]]))
+    assert some.weights is not None
+    assert some.directions is not None
+    assert some.weights.tolist() == [1, 7]
+    assert some.directions.tolist() == [-1, 0]
+    assert repr(some) == "Graph(4 nodes, 2 directed weighted edges)"
+    assert "not all of them are edges" in message_of(lambda: graph.with_edges(np.array([[0, 3]])))
+    with pytest.raises(ValueError, match="read-only"):
+        some.weights[0] = 2
+
+
+def test_weights_and_directions_change_the_hash() -> None:
+    graphs = [
+        Graph.from_edges(PATH),
+        Graph.from_edges(PATH, weights=[1, 1, 1]),
+        Graph.from_edges(PATH, weights=[1, 2, 1]),
+        Graph.from_edges(PATH, directed=True),
+        Graph.from_edges([PATH[0][::-1], *PATH[1:]], directed=True),
+        Graph.from_edges(PATH, weights=[1, 1, 1], directed=True),
+    ]
+    assert len({graph.content_hash for graph in graphs}) == len(graphs)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, np.nan, np.inf, 1e39, 1e-50])
+def test_a_weight_that_is_none_is_named_by_its_row(wrong: float) -> None:
+    message = message_of(lambda: Graph.from_edges(PATH, weights=[1, wrong, 1]))
+    assert message.startswith(f"weights: row 1 is {float(wrong)}; a weight is a number above 0")
+
+
+def test_weights_that_do_not_fit_are_refused() -> None:
+    assert "each of the 3 rows, got the shape (2,)" in message_of(lambda: Graph.from_edges(PATH, weights=[1, 2]))
+    assert "must be a number" in message_of(lambda: Graph.from_edges(PATH, weights=["a", "b", "c"]))
+    assert "add up to too large" in message_of(lambda: Graph.from_edges([(0, 1), (0, 1)], weights=[3e38, 3e38]))

@@ -377,3 +377,27 @@ def test_the_direction_of_held_out_pairs_alone_is_no_leak(split: LinkSplit, name
     flipped = with_set(split, name, parts_of(split)[name][:, ::-1])
     assert not np.array_equal(parts_of(flipped)[name], parts_of(split)[name])
     flipped.audit()
+
+
+def test_a_split_keeps_weights_and_directions(tmp_path: Path) -> None:
+    bare = stochastic_block_model(60, 2, seed=3)
+    weights = np.random.default_rng(0).uniform(0.5, 2, bare.num_edges)
+    graph = Graph.from_edges(bare.edges[:, ::-1], num_nodes=60, weights=weights, directed=True)
+    split = split_links(graph, seed=1)
+    assert graph.weights is not None
+    assert split.train.weights is not None
+    of_edge = dict(zip(map(tuple, graph.edges.tolist()), graph.weights.tolist(), strict=True))
+    assert split.train.weights.tolist() == [of_edge[i, j] for i, j in split.train.edges.tolist()]
+    assert_array_equal(split.train.directions, np.full(split.train.num_edges, -1))
+    assert_array_equal(split.train.edges, split_links(bare, seed=1).train.edges)
+    assert split.content_hash != split_links(bare, seed=1).content_hash
+    split.save(tmp_path / "split.npz")
+    for again in (LinkSplit.load(tmp_path / "split.npz"), LinkSplit.load(tmp_path / "split.npz", graph)):
+        assert again.content_hash == split.content_hash
+        assert_array_equal(again.train.weights, split.train.weights)
+        assert_array_equal(again.train.directions, split.train.directions)
+    assert "another graph" in message_of(lambda: LinkSplit.load(tmp_path / "split.npz", bare))
+    parts = dict(np.load(tmp_path / "split.npz"))
+    parts["weights"] = parts["weights"] * 2
+    np.savez(tmp_path / "split.npz", **parts)
+    assert "do not match their hash" in message_of(lambda: LinkSplit.load(tmp_path / "split.npz"))

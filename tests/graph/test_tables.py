@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import vgae
 from helpers import message_of
-from vgae.graph import tables
+from vgae.graph import text as text_files
 from vgae.graph.tables import read_graph, read_links, read_pairs
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=6).filter(
@@ -94,6 +94,7 @@ def test_oddities_are_counted_and_assumptions_told(tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("# comment\n% more\n1\t2\n# again\n2\t3\n", {frozenset((1, 2)), frozenset((2, 3))}),
+        ("# comment\nfrom,to\n1,2\n2,3\n", {frozenset((1, 2)), frozenset((2, 3))}),
         ("  1   2  \n 2     3\n", {frozenset((1, 2)), frozenset((2, 3))}),
         ("a,b\r\nb,c\r\n", {frozenset("ab"), frozenset("bc")}),
         ("\ufeffx,y\n1,2\n", {frozenset((1, 2))}),
@@ -122,7 +123,7 @@ def test_compressed_text_is_unpacked_up_to_a_limit(tmp_path: Path, kind: str, mo
     with pa.CompressedOutputStream(str(path), kind) as stream:
         stream.write(b"a,b\n" + b"1,2\n2,3\n" * 1000)
     assert links_of(read_graph(path)) == {frozenset((1, 2)), frozenset((2, 3))}
-    monkeypatch.setattr(tables, "MAX_BYTES", 5000)
+    monkeypatch.setattr(text_files, "MAX_BYTES", 5000)
     assert "unpacks to more than" in message_of(lambda: read_graph(path))
 
 

@@ -43,6 +43,23 @@ def test_normalized_adjacency_is_the_papers(graph: Graph) -> None:
     assert (found != found.T).nnz == 0
 
 
+def test_weights_enter_the_propagation_and_leave_the_labels_alone(graph: Graph) -> None:
+    weights = np.random.default_rng(0).uniform(0.1, 9, graph.num_edges)
+    weighted = Graph.from_edges(graph.edges, num_nodes=graph.num_nodes, weights=weights)
+    dense = np.eye(graph.num_nodes)
+    for (i, j), weight in zip(graph.edges.tolist(), weights.tolist(), strict=True):
+        dense[i, j] = dense[j, i] = weight
+    degrees = dense.sum(axis=1)
+    found = normalized_adjacency(weighted)
+    np.testing.assert_allclose(found.toarray(), dense / np.sqrt(np.outer(degrees, degrees)), rtol=1e-6)
+    assert (found != found.T).nnz == 0
+    assert (weighted.adjacency != graph.adjacency).nnz == 0
+    ones = Graph.from_edges(graph.edges, num_nodes=graph.num_nodes, weights=np.ones(graph.num_edges))
+    np.testing.assert_allclose(normalized_adjacency(ones).toarray(), normalized_adjacency(graph).toarray(), rtol=1e-6)
+    huge = Graph.from_edges([(0, 1), (1, 2)], weights=[3e38, 3e38])
+    np.testing.assert_allclose(normalized_adjacency(huge).toarray()[1], [0.5**0.5, 0, 0.5**0.5], atol=1e-6)
+
+
 def test_isolated_node_keeps_only_itself() -> None:
     lonely = normalized_adjacency(Graph.from_edges([(0, 1)], num_nodes=3)).toarray()
     np.testing.assert_allclose(lonely, np.array([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]]))

@@ -6,12 +6,14 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from safetensors.torch import load_file, save_file
 
 import vgae
 from vgae.errors import InputError
-from vgae.train.run import FILES, new_run_folder, read_run
+from vgae.graph.tables import read_any
+from vgae.train.run import FILES, new_run_folder, read_run, write_run
 
 
 @pytest.fixture(scope="module")
@@ -243,3 +245,45 @@ def test_nonsense_config_is_refused(run: Path, content: str) -> None:
 def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such run folder"):
         read_run(tmp_path / "nowhere")
+
+
+def test_the_recipe_of_the_features_is_kept_and_vouched_for(tmp_path: Path) -> None:
+    links = "".join(f"{i},{(i + step) % 40}\n" for i in range(40) for step in (1, 2))
+    (tmp_path / "links.csv").write_text(links)
+    (tmp_path / "nodes.csv").write_text("id,x,kind\n" + "".join(f"{i},{i * i},{'ab'[i % 2]}\n" for i in range(40)))
+    reading = read_any(tmp_path / "links.csv", features=tmp_path / "nodes.csv", standardise=True)
+    split = vgae.split_links(reading.graph)
+    fitted = vgae.VGAE(iterations=5).fit(split.train, validation=split.val)
+    with new_run_folder(tmp_path / "run") as staging:
+        write_run(staging, fitted.to_run(split, recipe=reading.recipe))
+    again = read_run(tmp_path / "run")
+    assert again.recipe == reading.recipe
+    vgae.load(tmp_path / "run").save(tmp_path / "copy")
+    assert read_run(tmp_path / "copy").recipe == reading.recipe
+    assert again.recipe is not None
+    features, _ = again.recipe.apply(pa.table({"x": [9, 0], "kind": ["b", "a"]}))
+    np.testing.assert_array_equal(features, np.asarray(reading.graph.features)[[3, 0]])
+    for change in ("edited", "removed"):
+        content = json.loads((tmp_path / "copy/config.json").read_text())
+        if change == "edited":
+            content["recipe"][0]["mean"] += 1
+        else:
+            del content["recipe"]
+        (tmp_path / "run/config.json").write_text(json.dumps(content))
+        with pytest.raises(InputError, match="does not match its own hash"):
+            read_run(tmp_path / "run")
+
+
+def test_weights_and_directions_are_kept_and_used_again(tmp_path: Path) -> None:
+    bare = vgae.stochastic_block_model(80, 2, feature_dim=10, seed=1)
+    weights = np.random.default_rng(0).uniform(0.1, 5, bare.num_edges)
+    graph = vgae.Graph.from_edges(bare.edges, features=bare.features, weights=weights, directed=True)
+    split = vgae.split_links(graph)
+    fitted = vgae.GAE(iterations=5).fit(split.train)
+    fitted.save(tmp_path / "run", split=split)
+    train = read_run(tmp_path / "run").split.train
+    np.testing.assert_array_equal(train.weights, split.train.weights)
+    np.testing.assert_array_equal(train.directions, split.train.directions)
+    unweighted = vgae.split_links(vgae.Graph.from_edges(bare.edges, features=bare.features))
+    np.testing.assert_array_equal(unweighted.train.edges, train.edges)
+    assert not np.allclose(vgae.GAE(iterations=5).fit(unweighted.train).transform(), fitted.transform())

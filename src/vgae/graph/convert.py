@@ -26,6 +26,8 @@ class Parts:
     node_ids: AnyArray | None = None
     features: Any = None
     labels: AnyArray | None = None
+    weights: Any = None
+    directed: bool = False
 
 
 def to_array(values: Iterable[Any]) -> AnyArray:
@@ -83,19 +85,22 @@ def index_endpoints(edges: Any, node_ids: Iterable[Hashable] | None) -> tuple[In
     return _number(endpoints)
 
 
-def from_scipy(adjacency: Any) -> Parts:
-    """Parts of a graph given by its adjacency matrix."""
+def from_scipy(adjacency: Any, weighted: bool) -> Parts:
+    """Parts of a graph given by its adjacency matrix, whose entries may be weights."""
     if not sp.issparse(adjacency) or adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         shape = getattr(adjacency, "shape", type(adjacency).__name__)
         raise InputError(f"adjacency: expected a square sparse matrix, got {shape}.")
     matrix = adjacency.tocoo()
     stored = matrix.data != 0
     edges = np.stack([matrix.row[stored], matrix.col[stored]], axis=1).astype(np.int64)
-    return Parts(edges, int(adjacency.shape[0]))
+    weights = matrix.data[stored] if weighted else None
+    if weights is not None:
+        _require_positive(weights, edges)
+    return Parts(edges, int(adjacency.shape[0]), weights=weights)
 
 
-def from_networkx(graph: Any, features: Any, label: str | None) -> Parts:
-    """Parts of a NetworkX graph; `features` is a matrix or the name of a node attribute."""
+def from_networkx(graph: Any, features: Any, label: str | None, weight: str | None) -> Parts:
+    """Parts of a NetworkX graph; `features` is a matrix or the name of a node attribute, `weight` one of edges."""
     nodes = list(graph.nodes)
     index = {node: position for position, node in enumerate(nodes)}
     edges = np.array([(index[tail], index[head]) for tail, head in graph.edges()], dtype=np.int64).reshape(-1, 2)
@@ -105,16 +110,18 @@ def from_networkx(graph: Any, features: Any, label: str | None) -> Parts:
             raise InputError(f"The node attribute {features!r} does not have the same length for every node.")
         features = rows
     labels = None if label is None else to_array(_attribute(graph, label))
-    return Parts(edges, len(nodes), to_array(nodes), features, labels)
+    weights = None if weight is None else _edge_attribute(graph, weight)
+    return Parts(edges, len(nodes), to_array(nodes), features, labels, weights, graph.is_directed())
 
 
-def from_pyg(data: Any) -> Parts:
+def from_pyg(data: Any, weight: str | None) -> Parts:
     """Parts of a PyTorch Geometric `Data` object; a `y` with one entry per node is taken as labels."""
     if data.edge_index is None:
         raise InputError("The PyTorch Geometric data has no edge_index.")
     num_nodes = int(data.num_nodes)
     labels = None if data.y is None or data.y.numel() != num_nodes else as_numpy(data.y).ravel()
-    return Parts(as_numpy(data.edge_index).T.astype(np.int64), num_nodes, None, data.x, labels)
+    edges = as_numpy(data.edge_index).T.astype(np.int64)
+    return Parts(edges, num_nodes, None, data.x, labels, None if weight is None else _pyg_weights(data, weight))
 
 
 def is_networkx(data: Any) -> bool:
@@ -125,6 +132,12 @@ def is_networkx(data: Any) -> bool:
 def is_pyg(data: Any) -> bool:
     """Whether this is a PyTorch Geometric `Data`."""
     return _comes_from("torch_geometric", data) and hasattr(data, "edge_index")
+
+
+def is_frame(data: Any) -> bool:
+    """Whether this is a data frame of pandas or polars, or an Arrow table."""
+    known = any(_comes_from(library, data) for library in ("pandas", "polars", "pyarrow"))
+    return known and hasattr(type(data), "columns")
 
 
 def _comes_from(library: str, data: Any) -> bool:
@@ -196,3 +209,29 @@ def _attribute(graph: Any, name: str) -> list[Any]:
         if value is None:
             raise InputError(f"The node {node!r} has no attribute {name!r}.")
     return list(values.values())
+
+
+def _edge_attribute(graph: Any, name: str) -> list[Any]:
+    """One edge attribute of a NetworkX graph, for every edge."""
+    values = list(graph.edges(data=name))
+    for tail, head, value in values:
+        if value is None:
+            raise InputError(f"The edge from {tail!r} to {head!r} has no attribute {name!r}.")
+    return [value for _, _, value in values]
+
+
+def _pyg_weights(data: Any, name: str) -> AnyArray:
+    """What a PyTorch Geometric `Data` keeps under a name for its edges, as one number per edge."""
+    values = getattr(data, name, None)
+    if values is None:
+        raise InputError(f"weight: the PyTorch Geometric data has no {name}.")
+    array: AnyArray = as_numpy(values)
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
+def _require_positive(weights: AnyArray, edges: Pairs) -> None:
+    """Weights of a matrix are named by their entry rather than by a row."""
+    wrong = ~(weights > 0) | ~np.isfinite(weights)
+    if wrong.any():
+        i, j = edges[int(wrong.argmax())].tolist()
+        raise InputError(f"adjacency: the entry ({i}, {j}) is {weights[wrong][0]}; weights are finite and above 0.")

@@ -2,7 +2,8 @@
 
 A graph in an npz file has the arrays `edges` (rows of two node indices) and, as far as there are any, `num_nodes`,
 `features` (dense) or `feature_data`, `feature_indices`, `feature_indptr` and `num_features` (CSR), `labels`,
-`node_ids`.
+`node_ids`, `weights` (one per row of edges), `directions` (1 for a row that goes from its first node to its second,
+-1 for one that goes back, 0 for both).
 """
 
 import json
@@ -21,7 +22,7 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph.convert import to_array
-from vgae.graph.graph import Cleaning, Graph
+from vgae.graph.graph import BACKWARD, BOTH, FORWARD, Cleaning, Graph
 from vgae.graph.pairs import AnyArray
 
 JSON_MARK = "json:"
@@ -90,6 +91,11 @@ def write_graph(path: str | Path, graph: Graph) -> None:
         arrays["num_features"] = graph.num_features
     elif graph.features is not None:
         arrays["features"] = graph.features
+    arrays |= {
+        name: values
+        for name, values in (("weights", graph.weights), ("directions", graph.directions))
+        if values is not None
+    }
     if graph.labels is not None:
         arrays["labels"] = pack_ids(graph.labels)
     if graph.node_ids is not None:
@@ -106,8 +112,11 @@ def read_npz_graph(path: str | Path) -> Graph:
     try:
         ids = unpack_ids(parts["node_ids"]) if "node_ids" in parts else None
         by_index = parts["edges"].dtype.kind in "iu"
+        edges, weights, directed = _directed_rows(parts)
         graph = Graph.from_edges(
-            parts["edges"],
+            edges,
+            weights=weights,
+            directed=directed,
             num_nodes=int(parts["num_nodes"]) if "num_nodes" in parts else None,
             node_ids=None if by_index else ids,
             features=_features(parts),
@@ -160,6 +169,23 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path}: expected a JSON object.")
     return content
+
+
+def _directed_rows(parts: dict[str, AnyArray]) -> tuple[AnyArray, AnyArray | None, bool]:
+    """The rows of edges, their weights, and whether they have directions: a row that goes both ways becomes two."""
+    edges, weights = parts["edges"], parts.get("weights")
+    if "directions" not in parts:
+        return edges, weights, False
+    directions = parts["directions"]
+    if directions.shape != edges.shape[:1] or not np.isin(directions, (FORWARD, BACKWARD, BOTH)).all():
+        raise InputError("directions: 1, -1 or 0 is needed for each row of edges.")
+    there, back = directions != BACKWARD, directions != FORWARD
+    if weights is not None:
+        if weights.shape != directions.shape:
+            raise InputError("weights: one is needed for each row of edges.")
+        share = np.where(directions == BOTH, 0.5, 1.0) * weights
+        weights = np.concatenate([share[there], share[back]])
+    return np.concatenate([edges[there], edges[back][:, ::-1]]), weights, True
 
 
 def _features(parts: dict[str, AnyArray]) -> Any:

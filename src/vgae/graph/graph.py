@@ -3,6 +3,10 @@
 Edges are stored as canonical pairs (i < j), sorted, without duplicates and self-loops: the models add I themselves.
 What had to be merged or dropped to get there is counted in `Graph.cleaning`. Whatever ids the nodes came with are
 kept in `Graph.node_ids`; inside the library a node is its index.
+
+Weights, where there are any, are one per edge: those of merged rows add up. There is one exception: rows that give
+every link in both directions, with the same weight in both, are an undirected graph written twice, and each link counts
+once. Directions, where links have one, are a fact about the graph that is kept; the models treat links as undirected.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import hashlib
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,9 +24,13 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph import convert
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, distinct
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains, distinct
 
 FloatArray = npt.NDArray[np.float32]
+DirectionArray = npt.NDArray[np.int8]
+FORWARD, BACKWARD, BOTH = 1, -1, 0  # of an edge (i, j) with i < j: from i to j, from j to i, both
+WEIGHTS_ARE = "a weight is a number above 0 and at most 3.4e38"
+TABLES = "vgae.graph.tables"  # it needs pyarrow, which is loaded when it is first used
 MAX_NODES = 100_000_000  # beyond, codes and ranks of pairs would no longer be exact in 64 bits
 
 
@@ -33,11 +42,13 @@ class Cleaning:
     self_loops_dropped: int = 0
     duplicates_merged: int = 0
     reversed_merged: int = 0
+    reversed_kept: int = 0  # links of a directed graph that go in both directions
 
     def __str__(self) -> str:
+        kept = f", {self.reversed_kept:,} links kept in both directions" if self.reversed_kept else ""
         return (
             f"{self.rows_given:,} rows read: {self.duplicates_merged:,} duplicates and {self.reversed_merged:,} "
-            f"reversed links merged, {self.self_loops_dropped:,} self-loops dropped"
+            f"reversed links merged, {self.self_loops_dropped:,} self-loops dropped{kept}"
         )
 
 
@@ -46,8 +57,9 @@ class Graph:
     """An undirected graph without self-loops, with optional node features, labels and ids.
 
     `features` is an N×D matrix of float32, a NumPy array or a SciPy CSR array; `labels` and `node_ids` have one entry
-    per node and any type; the label -1 means none. Make one with `from_edges`, `from_scipy`, `from_networkx` or
-    `from_pyg`.
+    per node and any type; the label -1 means none. `weights` (float32, above 0) and `directions` (FORWARD, BACKWARD or
+    BOTH) have one entry per edge. Make one with `from_edges`, `from_scipy`, `from_networkx`, `from_pyg` or
+    `from_frame`.
     """
 
     num_nodes: int
@@ -56,6 +68,8 @@ class Graph:
     labels: AnyArray | None = None
     node_ids: AnyArray | None = None
     cleaning: Cleaning = field(default_factory=Cleaning)
+    weights: FloatArray | None = None
+    directions: DirectionArray | None = None
 
     def __post_init__(self) -> None:
         _check_num_nodes(self.num_nodes)
@@ -73,6 +87,10 @@ class Graph:
                 )
         if self.node_ids is not None and len(set(self.node_ids.tolist())) < self.num_nodes:
             raise InputError("node_ids: an id occurs more than once; every node needs an id of its own.")
+        if self.weights is not None:
+            object.__setattr__(self, "weights", check_weights(self.weights, len(self.edges)).astype(np.float32))
+        if self.directions is not None:
+            object.__setattr__(self, "directions", _check_directions(self.directions, len(self.edges)))
         for own in self._arrays():
             for array in _memory_of(own):
                 array.flags.writeable = False
@@ -88,12 +106,15 @@ class Graph:
         node_ids: Iterable[Hashable] | None = None,
         features: Any = None,
         labels: Iterable[Any] | None = None,
+        weights: npt.ArrayLike | None = None,
+        directed: bool = False,
     ) -> Graph:
         """A graph from rows of two endpoints, in any order and direction.
 
         With `node_ids`, endpoints are ids out of that list. Without it, integer endpoints are node indices (there are
         `num_nodes` of them, or as many as the features have rows, or one more than the largest), and endpoints of any
-        other type become ids in the order of their first appearance.
+        other type become ids in the order of their first appearance. `weights` has a number above 0 for each row. With
+        `directed`, rows go from their first endpoint to their second, and that is kept.
         """
         if features is not None:
             features = convert.to_matrix(features)
@@ -119,37 +140,53 @@ class Graph:
             raise InputError(f"num_nodes: {num_nodes} was given, but there are {len(ids)} node ids.")
         _check_num_nodes(num_nodes)
         pairs = check_pairs(pairs, num_nodes, "edges")
-        simple, cleaning = _simplify(pairs, num_nodes)
+        if weights is not None:
+            weights = check_weights(convert.as_numpy(weights), len(pairs))
+        simple = _simplify(pairs, num_nodes, weights, directed)
         return cls(
             num_nodes=num_nodes,
-            edges=simple,
             features=features,
             labels=None if labels is None else convert.to_array(labels),
             node_ids=ids,
-            cleaning=cleaning,
+            **simple,
         )
 
     @classmethod
-    def from_scipy(cls, adjacency: Any, **attributes: Any) -> Graph:
-        """A graph from a square sparse matrix: every stored non-zero entry is a link.
+    def from_scipy(cls, adjacency: Any, *, weighted: bool = False, **attributes: Any) -> Graph:
+        """A graph from a square sparse matrix: every stored non-zero entry is a link, and with `weighted` its weight.
 
-        `attributes` are those of `from_edges`: node_ids, features, labels.
+        `attributes` are those of `from_edges`: node_ids, features, labels, directed.
         """
-        return cls._from_parts(convert.from_scipy(adjacency), attributes)
+        return cls._from_parts(convert.from_scipy(adjacency, weighted), attributes)
 
     @classmethod
-    def from_networkx(cls, graph: Any, *, features: Any = None, label: str | None = None) -> Graph:
-        """A graph from NetworkX, with its nodes as ids.
+    def from_networkx(
+        cls, graph: Any, *, features: Any = None, label: str | None = None, weight: str | None = None
+    ) -> Graph:
+        """A graph from NetworkX, with its nodes as ids; directed if that is.
 
         `features` is a matrix in the order of `graph.nodes`, or the name of a node attribute that holds numbers or
-        vectors; `label` names the node attribute that holds the class.
+        vectors; `label` names the node attribute that holds the class, `weight` the edge attribute that is the weight.
         """
-        return cls._from_parts(convert.from_networkx(graph, features, label), {})
+        return cls._from_parts(convert.from_networkx(graph, features, label, weight), {})
 
     @classmethod
-    def from_pyg(cls, data: Any) -> Graph:
-        """A graph from a PyTorch Geometric `Data`: its edge_index, and x and y where it has them."""
-        return cls._from_parts(convert.from_pyg(data), {})
+    def from_pyg(cls, data: Any, *, weight: str | None = None, directed: bool = False) -> Graph:
+        """A graph from a PyTorch Geometric `Data`: its edge_index, and x and y where it has them.
+
+        `weight` names what holds the weights, edge_weight or an edge_attr of one column.
+        """
+        return cls._from_parts(convert.from_pyg(data, weight), {"directed": directed})
+
+    @classmethod
+    def from_frame(cls, links: Any, **options: Any) -> Graph:
+        """A graph from a pandas or polars data frame, or an Arrow table, whose rows are links between ids.
+
+        `options` are those of `vgae.read_graph`: source, target, weight, directed; `nodes`, another frame whose rows
+        are nodes, with id, label, standardise, impute. Columns are found and ids understood as in files.
+        """
+        graph: Graph = import_module(TABLES).read_frame(links, **options).graph
+        return graph
 
     @classmethod
     def of(cls, data: Any) -> Graph:
@@ -162,18 +199,25 @@ class Graph:
             return cls.from_networkx(data)
         if convert.is_pyg(data):
             return cls.from_pyg(data)
+        if convert.is_frame(data):
+            return cls.from_frame(data)
         return cls.from_edges(data)
 
     @classmethod
     def _from_parts(cls, parts: convert.Parts, attributes: dict[str, Any]) -> Graph:
         node_ids = attributes.pop("node_ids", parts.node_ids)
-        given = {"features": parts.features, "labels": parts.labels, **attributes}
+        known = {"features": parts.features, "labels": parts.labels, "weights": parts.weights}
+        given = known | {"directed": parts.directed} | attributes
         graph = cls.from_edges(parts.edges, num_nodes=parts.num_nodes, **given)
         return graph if node_ids is None else replace(graph, node_ids=convert.to_array(node_ids))
 
     def with_edges(self, edges: Pairs) -> Graph:
-        """The same nodes with other (canonical, sorted) edges."""
-        return replace(self, edges=edges, cleaning=Cleaning(rows_given=len(edges)))
+        """The same nodes with other (canonical, sorted) edges; with weights or directions, some of its own edges."""
+        changes: dict[str, Any] = {"edges": edges, "cleaning": Cleaning(rows_given=len(edges))}
+        for name, values in (("weights", self.weights), ("directions", self.directions)):
+            if values is not None:
+                changes[name] = values[self._places_of(edges)]
+        return replace(self, **changes)
 
     def without_features(self) -> Graph:
         """The same graph with its features left out."""
@@ -191,27 +235,34 @@ class Graph:
         """D, the number of feature columns; 0 without features."""
         return 0 if self.features is None else int(self.features.shape[1])
 
+    @property
+    def directed(self) -> bool:
+        """Whether the links have a direction."""
+        return self.directions is not None
+
     @cached_property
     def adjacency(self) -> sp.csr_array:
-        """A as a symmetric CSR array of float32 ones, indices sorted."""
-        i, j = self.edges[:, 0], self.edges[:, 1]
-        ones = np.ones(2 * self.num_edges, dtype=np.float32)
-        coordinates = (np.concatenate([i, j]), np.concatenate([j, i]))
-        matrix = sp.coo_array((ones, coordinates), shape=(self.num_nodes, self.num_nodes)).tocsr()
-        matrix.sort_indices()
-        for array in (matrix.data, matrix.indices, matrix.indptr):
-            array.flags.writeable = False
-        return matrix
+        """A as a symmetric CSR array of float32 ones, indices sorted: what is a link, whatever its weight."""
+        return self._symmetric(np.ones(self.num_edges, dtype=np.float32))
+
+    @cached_property
+    def weighted_adjacency(self) -> sp.csr_array:
+        """The same with the weights in place of the ones; A itself where there are none."""
+        return self.adjacency if self.weights is None else self._symmetric(self.weights)
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of nodes, edges and features: equal for equal graphs on every machine."""
+        """SHA-256 of nodes, edges, features, weights and directions: equal for equal graphs on every machine."""
         digest = hashlib.sha256(f"{self.num_nodes},{self.num_edges},{self.num_features}".encode())
         digest.update(self.edges.astype("<i8").tobytes())
         if self.features is not None:
             sparse = sp.csr_array(self.features)  # dense and sparse features of the same values hash alike
             for array, kind in ((sparse.indptr, "<i8"), (sparse.indices, "<i8"), (sparse.data, "<f4")):
                 digest.update(array.astype(kind).tobytes())
+        if self.weights is not None:
+            digest.update(b"weights" + self.weights.astype("<f4").tobytes())
+        if self.directions is not None:
+            digest.update(b"directions" + self.directions.tobytes())
         return digest.hexdigest()
 
     @cached_property
@@ -234,7 +285,8 @@ class Graph:
         return array if self.node_ids is None else self.node_ids[array]
 
     def __repr__(self) -> str:
-        parts = [f"{self.num_nodes:,} nodes", f"{self.num_edges:,} edges"]
+        kind = ("directed " if self.directed else "") + ("weighted " if self.weights is not None else "")
+        parts = [f"{self.num_nodes:,} nodes", f"{self.num_edges:,} {kind}edges"]
         if self.features is not None:
             parts.append(f"{self.num_features:,} {'sparse' if sp.issparse(self.features) else 'dense'} features")
         if self.labels is not None:
@@ -244,7 +296,56 @@ class Graph:
     def _arrays(self) -> list[AnyArray]:
         features: Any = self.features
         parts = [features.data, features.indices, features.indptr] if sp.issparse(features) else [features]
-        return [array for array in (self.edges, self.labels, self.node_ids, *parts) if array is not None]
+        own = (self.edges, self.labels, self.node_ids, self.weights, self.directions, *parts)
+        return [array for array in own if array is not None]
+
+    def _symmetric(self, values: FloatArray) -> sp.csr_array:
+        """A symmetric CSR array with a value for each edge, indices sorted, frozen."""
+        i, j = self.edges[:, 0], self.edges[:, 1]
+        coordinates = (np.concatenate([i, j]), np.concatenate([j, i]))
+        both = np.concatenate([values, values])
+        matrix = sp.coo_array((both, coordinates), shape=(self.num_nodes, self.num_nodes)).tocsr()
+        matrix.sort_indices()
+        for array in (matrix.data, matrix.indices, matrix.indptr):
+            array.flags.writeable = False
+        return matrix
+
+    def _places_of(self, edges: Pairs) -> IntArray:
+        """Where these edges are among the graph's own."""
+        own, asked = (pairs[:, 0] * self.num_nodes + pairs[:, 1] for pairs in (self.edges, edges))
+        if not contains(own, asked).all():
+            raise InputError("edges: not all of them are edges of this graph, whose weights or directions they keep.")
+        return np.searchsorted(own, asked)
+
+
+def check_weights(weights: Any, num_rows: int) -> npt.NDArray[np.float64]:
+    """Weights as numbers, one per row, or an error that names the first row that is wrong."""
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("weights: every weight must be a number.") from None
+    if values.shape != (num_rows,):
+        raise InputError(f"weights: expected one for each of the {num_rows} rows, got the shape {values.shape}.")
+    usable = usable_weights(values)
+    if not usable.all():
+        row = int(np.argmin(usable))
+        raise InputError(f"weights: row {row} is {values[row]}; {WEIGHTS_ARE}.")
+    return values
+
+
+def usable_weights(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which of these are weights: above 0 and finite, also in 32 bits."""
+    with np.errstate(over="ignore", under="ignore"):
+        small = values.astype(np.float32)
+    found: npt.NDArray[np.bool_] = np.isfinite(small) & (small > 0)
+    return found
+
+
+def _check_directions(directions: Any, num_edges: int) -> DirectionArray:
+    array = np.asarray(directions)
+    if array.shape != (num_edges,) or not np.isin(array, (FORWARD, BACKWARD, BOTH)).all():
+        raise InputError(f"directions: 1, -1 or 0 is needed for each of the {num_edges} edges.")
+    return array.astype(np.int8)
 
 
 def _count_nodes(pairs: Pairs, ids: AnyArray | None, features: Any) -> int:
@@ -266,19 +367,41 @@ def _check_num_nodes(num_nodes: int) -> None:
         )
 
 
-def _simplify(pairs: Pairs, num_nodes: int) -> tuple[Pairs, Cleaning]:
-    """Canonical, sorted, distinct pairs out of any rows, and the count of what was merged and dropped."""
-    proper = pairs[pairs[:, 0] != pairs[:, 1]]
-    directed = distinct(proper[:, 0] * num_nodes + proper[:, 1])
-    tail, head = np.divmod(directed, num_nodes)
-    links = distinct(np.minimum(tail, head) * num_nodes + np.maximum(tail, head))
-    cleaning = Cleaning(
-        rows_given=len(pairs),
-        self_loops_dropped=len(pairs) - len(proper),
-        duplicates_merged=len(proper) - len(directed),
-        reversed_merged=len(directed) - len(links),
-    )
-    return np.stack(np.divmod(links, num_nodes), axis=1), cleaning
+def _simplify(pairs: Pairs, num_nodes: int, weights: npt.NDArray[np.float64] | None, directed: bool) -> dict[str, Any]:
+    """Canonical, sorted, distinct edges out of any rows, with their weights and directions, and what it took."""
+    proper = pairs[:, 0] != pairs[:, 1]
+    codes = pairs[proper, 0] * num_nodes + pairs[proper, 1]
+    arcs = distinct(codes)  # ordered pairs
+    tail, head = np.divmod(arcs, num_nodes)
+    ends = np.minimum(tail, head) * num_nodes + np.maximum(tail, head)
+    links = distinct(ends)
+    num_reversed = len(arcs) - len(links)
+    simple: dict[str, Any] = {
+        "edges": np.stack(np.divmod(links, num_nodes), axis=1),
+        "cleaning": Cleaning(
+            rows_given=len(pairs),
+            self_loops_dropped=len(pairs) - len(codes),
+            duplicates_merged=len(codes) - len(arcs),
+            reversed_merged=0 if directed else num_reversed,
+            reversed_kept=num_reversed if directed else 0,
+        ),
+    }
+    if weights is None and not directed:
+        return simple
+    place, forward = np.searchsorted(links, ends), tail < head
+    if directed:
+        ways = [np.bincount(place[way], minlength=len(links)) for way in (forward, ~forward)]
+        simple["directions"] = (ways[0] - ways[1]).astype(np.int8)
+    if weights is not None:
+        of_arc = np.bincount(np.searchsorted(arcs, codes), weights[proper], minlength=len(arcs))
+        there, back = (np.bincount(place[way], of_arc[way], minlength=len(links)) for way in (forward, ~forward))
+        twice = not directed and np.array_equal(there, back)
+        simple["weights"] = there if twice else there + back
+        too_large = ~usable_weights(simple["weights"])
+        if too_large.any():
+            i, j = simple["edges"][int(too_large.argmax())].tolist()
+            raise InputError(f"weights: those of the links between the nodes {i} and {j} add up to too large a number.")
+    return simple
 
 
 def _check_features(features: Any, num_nodes: int) -> FloatArray | sp.csr_array | None:

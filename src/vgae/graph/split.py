@@ -20,10 +20,11 @@ from vgae.errors import InputError
 from vgae.graph.files import pack_ids, read_npz, unpack_ids, write_npz
 from vgae.graph.graph import Graph
 from vgae.graph.negatives import sample_non_links
-from vgae.graph.pairs import IntArray, Pairs, canonical, check_pairs, contains, distinct, to_ranks
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, canonical, check_pairs, contains, distinct, to_ranks
 
 FORMAT = 1
 PARTS = ("train", "val_links", "val_non_links", "test_links", "test_non_links")
+EDGE_VALUES = ("weights", "directions")
 VAL_FRACTION, TEST_FRACTION = 0.05, 0.10  # the paper's
 
 
@@ -73,10 +74,15 @@ class LinkSplit:
         held_out = (self.val.links, self.val.non_links, self.test.links, self.test.non_links)
         return dict(zip(PARTS, (self.train.edges, *held_out), strict=True))
 
+    def _edge_values(self) -> dict[str, AnyArray]:
+        """What the training graph knows of its edges beside their ends."""
+        found = {name: getattr(self.train, name) for name in EDGE_VALUES}
+        return {name: values for name, values in found.items() if values is not None}
+
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of all pairs: equal for equal splits on every machine."""
-        return _hash(self.train.num_nodes, self._parts())
+        """SHA-256 of all pairs, and of weights and directions if any: equal for equal splits on every machine."""
+        return _hash(self.train.num_nodes, self._parts(), self._edge_values())
 
     def audit(self) -> None:
         """Raise `LeakError` on the first leak found; return quietly if the split is clean.
@@ -104,6 +110,7 @@ class LinkSplit:
     def save(self, path: str | Path) -> None:
         """Write the split, its seed and hash and the nodes' ids and labels into one npz file, in one step."""
         content: dict[str, Any] = dict(self._parts(), num_nodes=self.train.num_nodes, seed=self.seed)
+        content |= self._edge_values()
         for name, values in (("node_ids", self.train.node_ids), ("labels", self.train.labels)):
             if values is not None:
                 content[name] = pack_ids(values)
@@ -121,7 +128,9 @@ class LinkSplit:
             known = int(parts["format"]) == FORMAT
             num_nodes, seed = int(parts["num_nodes"]), int(parts["seed"])
             pairs = {name: parts[name] for name in PARTS}
-            intact = _hash(num_nodes, pairs) == str(parts["content_hash"])
+            edge_values: dict[str, Any] = {name: parts[name] for name in EDGE_VALUES if name in parts}
+            content_hash = str(parts["content_hash"])
+            intact = _hash(num_nodes, pairs, edge_values) == content_hash
             ids, labels = (unpack_ids(parts[name]) if name in parts else None for name in ("node_ids", "labels"))
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{path}: not a split saved by vgae.") from None
@@ -133,7 +142,7 @@ class LinkSplit:
             raise InputError(f"{path}: this split was made from another graph, of {num_nodes} nodes.")
         split = cls(
             train=(
-                Graph(num_nodes, pairs["train"], labels=labels, node_ids=ids)
+                Graph(num_nodes, pairs["train"], labels=labels, node_ids=ids, **edge_values)
                 if graph is None
                 else graph.with_edges(pairs["train"])
             ),
@@ -141,7 +150,7 @@ class LinkSplit:
             test=HeldOut(pairs["test_links"], pairs["test_non_links"]),
             seed=seed,
         )
-        if graph is not None and not split.is_of(graph):
+        if graph is not None and not (split.is_of(graph) and split.content_hash == content_hash):
             raise InputError(f"{path}: this split was made from another graph.")
         return split
 
@@ -191,9 +200,12 @@ def _floor(value: float) -> int:
     return int(value + 1e-9)
 
 
-def _hash(num_nodes: int, parts: dict[str, Pairs]) -> str:
+def _hash(num_nodes: int, parts: dict[str, Pairs], edge_values: dict[str, AnyArray]) -> str:
     digest = hashlib.sha256(str(num_nodes).encode())
     for name, pairs in parts.items():
         digest.update(f"{name},{len(pairs)}".encode())
         digest.update(pairs.astype("<i8", casting="same_kind").tobytes())
+    for name, values in edge_values.items():
+        digest.update(f"{name},{len(values)}".encode())
+        digest.update(values.astype("<f4", casting="same_kind").tobytes())
     return digest.hexdigest()

@@ -2,7 +2,8 @@
 
     Ã = D^-½ (A + I) D^-½,   D the degrees of A + I
 
-always of the training graph. Sparse features stay sparse. No features means X = I, which is never built.
+always of the training graph. Where links have weights, A holds them here, and D sums them. Sparse features stay sparse.
+No features means X = I, which is never built.
 """
 
 from __future__ import annotations
@@ -48,8 +49,12 @@ class EncoderInputs:
 
 def normalized_adjacency(graph: Graph) -> sp.csr_array:
     """Ã of a graph."""
-    with_loops = graph.adjacency + sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr")
-    scale = sp.dia_array((1 / np.sqrt(with_loops.sum(axis=1))[None, :], [0]), shape=with_loops.shape)
-    result = sp.csr_array(scale @ with_loops @ scale, dtype=np.float32)
+    kind = np.float32 if graph.weights is None else np.float64  # sums of large weights may leave float32
+    loops = sp.eye_array(graph.num_nodes, dtype=kind, format="csr")
+    with_loops = graph.weighted_adjacency.astype(kind, copy=False) + loops
+    scale = 1 / np.sqrt(with_loops.sum(axis=1))
+    rows = np.repeat(np.arange(graph.num_nodes), np.diff(with_loops.indptr))
+    data = with_loops.data * (scale[rows] * scale[with_loops.indices])  # in this order it is symmetric to the last bit
+    result = sp.csr_array((data.astype(np.float32), with_loops.indices, with_loops.indptr), shape=with_loops.shape)
     result.sort_indices()
     return result

@@ -1,8 +1,10 @@
 """A run: the folder that keeps one trained model.
 
-    config.json         the configuration, where the graph came from, versions, and the hashes of the other files
+    config.json         the configuration, where the graph came from, versions, the recipe of the features if they came
+                        from a node table, and the hashes of the other files
     model.safetensors   the weights, and the posterior's parameters over the training graph
-    split.npz           the training graph's links, the held-out pairs, the nodes' ids and labels
+    split.npz           the training graph's links with their weights and directions, the held-out pairs, the nodes' ids
+                        and labels
     history.jsonl       the logged iterations
     metrics.json        the scores on the held-out pairs
 
@@ -19,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +32,7 @@ from torch import Tensor
 
 from vgae.errors import InputError
 from vgae.graph.files import atomic_write, read_json, write_json
+from vgae.graph.nodes import FeatureRecipe
 from vgae.graph.split import LinkSplit
 from vgae.model.autoencoder import AutoEncoder
 from vgae.train.config import Config
@@ -65,6 +69,7 @@ class Run:
     history: list[LogEntry]
     metrics: dict[str, dict[str, float]]
     facts: Facts
+    recipe: FeatureRecipe | None = None  # how a node table became the features
 
 
 @contextmanager
@@ -105,7 +110,10 @@ def write_run(folder: Path, run: Run) -> None:
     with atomic_write(folder / "history.jsonl") as file:
         file.writelines(json.dumps(asdict(entry)).encode() + b"\n" for entry in run.history)
     write_json(folder / "metrics.json", run.metrics)
-    described = {"config": asdict(run.config), "facts": asdict(run.facts), "split_hash": run.split.content_hash}
+    described: dict[str, Any] = {"config": asdict(run.config), "facts": asdict(run.facts)}
+    described["split_hash"] = run.split.content_hash
+    if run.recipe is not None:
+        described["recipe"] = run.recipe.to_json()
     content = {
         "format": FORMAT,
         "vgae": __version__,
@@ -129,11 +137,14 @@ def read_run(folder: Path) -> Run:
         raise InputError(f"{folder / 'config.json'}: not a run that this version of vgae reads (format {FORMAT}).")
     try:
         described = {name: content[name] for name in ("config", "facts", "split_hash")}
+        if "recipe" in content:
+            described["recipe"] = content["recipe"]
         if _hash_json(described) != content["config_hash"]:
             raise InputError("config.json does not match its own hash; it is damaged or was edited")
         _check_files(folder, content["files"])
         config = Config.from_json(content["config"])
         facts = Facts(**content["facts"])
+        recipe = FeatureRecipe.from_json(content["recipe"]) if "recipe" in content else None
         split = LinkSplit.load(folder / "split.npz")
         if split.content_hash != content["split_hash"]:
             raise InputError("split.npz is not the split that config.json names")
@@ -150,7 +161,7 @@ def read_run(folder: Path) -> Run:
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, OSError, SafetensorError) as error:
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{folder}: the run is damaged ({detail}); train it again.") from None
-    return Run(config, model, latent, split, history, metrics, facts)
+    return Run(config, model, latent, split, history, metrics, facts, recipe)
 
 
 def _require_replaceable(folder: Path, overwrite: bool) -> None:
