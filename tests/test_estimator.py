@@ -180,6 +180,70 @@ def test_recommend_is_brute_force_over_all_pairs_that_are_not_known(split: vgae.
         model.recommend(3, nodes=[99999])
 
 
+@pytest.fixture(scope="module")
+def variational(split: vgae.LinkSplit) -> vgae.VGAE:
+    return vgae.VGAE(seed=4, iterations=20).fit(split.train, validation=split.val)
+
+
+def test_predicted_links_are_logits_and_probabilities_and_draws_add_their_spread(
+    variational: vgae.VGAE, split: vgae.LinkSplit
+) -> None:
+    pairs = split.test.pairs
+    plain = variational.predict_links(pairs)
+    assert plain.std is None
+    np.testing.assert_array_equal(plain.pairs, pairs)
+    np.testing.assert_array_equal(plain.logits, variational.logits(pairs))
+    np.testing.assert_array_equal(plain.probabilities, variational.predict_proba(pairs))
+    drawn = variational.predict_links(pairs, samples=400)
+    assert drawn.std is not None
+    chance = np.random.default_rng(0)
+    mean, std = (variational.latent_["mean"].numpy(), variational.latent_["log_std"].exp().numpy())
+    z = mean + std * chance.standard_normal((400, *mean.shape))
+    expected = variational.calibration().probabilities(np.einsum("kmd,kmd->km", z[:, pairs[:, 0]], z[:, pairs[:, 1]]))
+    error = np.sqrt(2 / 400) * expected.std(axis=0)
+    assert (np.abs(drawn.probabilities - expected.mean(axis=0)) < 5 * error).all()
+    np.testing.assert_allclose(drawn.std.mean(), expected.std(axis=0).mean(), rtol=0.05)
+    np.testing.assert_array_equal(drawn.logits, plain.logits)
+
+
+def test_draws_repeat_themselves_for_their_seed(variational: vgae.VGAE, split: vgae.LinkSplit) -> None:
+    pairs = split.test.pairs
+    by_default, again, other = (variational.predict_links(pairs, samples=5, seed=seed) for seed in (None, 4, 5))
+    np.testing.assert_array_equal(by_default.probabilities, again.probabilities)
+    np.testing.assert_array_equal(by_default.std, again.std)
+    assert not np.array_equal(by_default.probabilities, other.probabilities)
+
+
+def test_recommended_links_with_draws_are_the_same_links(variational: vgae.VGAE) -> None:
+    plain, drawn = variational.recommend(6), variational.recommend(6, samples=20)
+    np.testing.assert_array_equal(drawn.pairs, plain.pairs)
+    expected = variational.predict_links(plain.pairs, samples=20)
+    np.testing.assert_array_equal(drawn.probabilities, expected.probabilities)
+    np.testing.assert_array_equal(drawn.std, expected.std)
+    each = variational.recommend(2, nodes=[7, 3], samples=20)
+    np.testing.assert_array_equal(each.std, variational.predict_links(each.pairs, samples=20).std)
+
+
+def test_without_spread_draws_are_predict_proba(split: vgae.LinkSplit) -> None:
+    model = vgae.VGAE(iterations=5).fit(split.train)
+    model.latent_["log_std"].fill_(-torch.inf)
+    found = model.predict_links(split.test.pairs, samples=3)
+    np.testing.assert_array_equal(found.probabilities, model.predict_proba(split.test.pairs))
+    np.testing.assert_array_equal(found.std, 0)
+
+
+def test_draws_that_cannot_be_are_refused(variational: vgae.VGAE, split: vgae.LinkSplit) -> None:
+    for samples in (1, 0, -3, 2.5, True):
+        with pytest.raises(InputError, match=f"samples: .*at least 2 draws are .* got {samples}"):
+            variational.predict_links([(0, 1)], samples=samples)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"seed: .* got -1"):
+        variational.recommend(1, samples=2, seed=-1)
+    point = vgae.GAE(iterations=2).fit(split.train)
+    with pytest.raises(InputError, match="GAE has one point for each node, without any spread"):
+        point.recommend(1, samples=2)
+    assert point.predict_links([(0, 1)]).std is None
+
+
 def test_similar_nodes_are_those_of_the_largest_cosines(split: vgae.LinkSplit) -> None:
     model = vgae.GAE(seed=0, iterations=20).fit(split.train)
     z = model.transform().astype(np.float64)

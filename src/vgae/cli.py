@@ -77,6 +77,10 @@ Val = Annotated[float, typer.Option(help="Share of links for validation.")]
 Test = Annotated[float, typer.Option(help="Share of links for testing.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 OutCsv = Annotated[Path | None, typer.Option("--out", help="A csv file.  [default: print]")]
+Samples = Annotated[
+    int | None, typer.Option(help="Draw embeddings so many times: mean probability and its std.  [default: the mean]")
+]
+DrawSeed = Annotated[int | None, typer.Option("--seed", help="Of the draws.  [default: the run's]")]
 Source = Annotated[str | None, typer.Option(help="Column of a table with one end of a link, by name or number.")]
 Target = Annotated[str | None, typer.Option(help="Column with the other end.")]
 Delimiter = Annotated[str | None, typer.Option(help="What splits the columns of a table.")]
@@ -228,6 +232,8 @@ def recommend(
         list[str] | None, typer.Option(help="So many for this node, by its id; may be repeated.  [default: of all]")
     ] = None,
     every_node: Annotated[bool, typer.Option("--every-node", help="So many for every node.")] = False,
+    samples: Samples = None,
+    seed: DrawSeed = None,
     out_file: OutCsv = None,
     as_json: Json = False,
 ) -> None:
@@ -238,7 +244,7 @@ def recommend(
     nodes: list[int] | None = list(range(graph.num_nodes)) if every_node else None
     if node:
         nodes = _places(ids, node)
-    found = ESTIMATORS[run.config.model].from_run(run).recommend(top, nodes)
+    found = ESTIMATORS[run.config.model].from_run(run).recommend(top, nodes, samples=samples, seed=seed)
     _give_links(found, ids, out_file, as_json=as_json)
 
 
@@ -266,6 +272,8 @@ def similar(
 def predict(
     run_folder: RunFolder,
     pairs: Annotated[Path, typer.Argument(metavar="PAIRS", help="Table of pairs of ids: csv, tsv, txt, parquet.")],
+    samples: Samples = None,
+    seed: DrawSeed = None,
     out_file: OutCsv = None,
     source: Source = None,
     target: Target = None,
@@ -277,9 +285,8 @@ def predict(
     run = read_run(run_folder)
     ids = [str(name) for name in _ids(run.split.train)]
     index = read_pairs(pairs, ids, source=source, target=target, delimiter=delimiter, header=header)
-    estimator = ESTIMATORS[run.config.model].from_run(run)
-    links = Links(index, estimator.logits(index), estimator.predict_proba(index))
-    _give_links(links, ids, out_file, as_json=as_json)
+    found = ESTIMATORS[run.config.model].from_run(run).predict_links(index, samples=samples, seed=seed)
+    _give_links(found, ids, out_file, as_json=as_json)
 
 
 @app.command()
@@ -478,13 +485,14 @@ def _open_graph(given: str, **options: Any) -> tuple[str, Graph]:
 
 
 def _give_links(links: Links, ids: list[str], out_file: Path | None, *, as_json: bool) -> None:
-    """Pairs with their probabilities and logits: into a csv file, as JSON, or as a table."""
-    columns = ("source", "target", "probability", "logit")
+    """Pairs with probability, logit and, over draws, std: into a csv file, as JSON, or as a table."""
+    numbers = {"probability": links.probabilities, "logit": links.logits}
+    if links.std is not None:
+        numbers["std"] = links.std
+    columns = ("source", "target", *numbers)
     rows = [
-        (ids[i], ids[j], f"{probability:.6g}", f"{logit:.6g}")
-        for (i, j), probability, logit in zip(
-            links.pairs.tolist(), links.probabilities.tolist(), links.logits.tolist(), strict=True
-        )
+        (ids[i], ids[j], *(f"{value:.6g}" for value in values))
+        for (i, j), *values in zip(links.pairs.tolist(), *(column.tolist() for column in numbers.values()), strict=True)
     ]
     if out_file is not None:
         text = io.StringIO()
@@ -495,8 +503,8 @@ def _give_links(links: Links, ids: list[str], out_file: Path | None, *, as_json:
         except OSError as error:
             raise InputError(f"{out_file}: the file cannot be written there ({error.strerror}).") from None
     if as_json:
-        numbers = [(i, j, float(probability), float(logit)) for i, j, probability, logit in rows]
-        _print_json({"links": [dict(zip(columns, row, strict=True)) for row in numbers]})
+        plain = [(i, j, *(float(value) for value in values)) for i, j, *values in rows]
+        _print_json({"links": [dict(zip(columns, row, strict=True)) for row in plain]})
     elif out_file is not None:
         notes.print(f"wrote {len(rows):,} links to {out_file}", highlight=False, soft_wrap=True)
     else:
