@@ -1,5 +1,7 @@
 """The estimators: scikit-learn's protocol, every kind of input, original ids, and Cora end to end."""
 
+import sys
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -42,11 +44,13 @@ def test_constructor_keeps_whatever_it_is_given_and_fit_checks_it(
         model.fit(split.train)
 
 
-@pytest.mark.parametrize("call", ["transform", "predict_proba", "logits"])
+@pytest.mark.parametrize(
+    "call", ["transform", "predict_proba", "predict_links", "logits", "to_frame", "to_arrow", "to_pyg"]
+)
 def test_unfitted_model_says_so(call: str) -> None:
     model = vgae.VGAE()
     with pytest.raises(NotFittedError):
-        getattr(model, call)(*([] if call == "transform" else [np.array([[0, 1]])]))
+        getattr(model, call)(*([np.array([[0, 1]])] if call.startswith(("predict", "logits")) else []))
 
 
 def test_every_kind_of_graph_gives_the_same_embeddings() -> None:
@@ -112,6 +116,38 @@ def test_embeddings_can_be_changed_without_harm(split: vgae.LinkSplit) -> None:
     before = model.transform()
     model.transform()[:] = 0
     np.testing.assert_array_equal(model.transform(), before)
+
+
+def test_embeddings_go_to_other_libraries_with_their_ids() -> None:
+    graph = vgae.Graph.from_networkx(nx.les_miserables_graph())
+    model = vgae.VGAE(iterations=5).fit(graph)
+    embedding, names = model.transform(), graph.node_ids.tolist()  # type: ignore[union-attr]
+    frame = model.to_frame()
+    assert frame.index.tolist() == names
+    np.testing.assert_array_equal(frame.to_numpy(), embedding)
+    np.testing.assert_array_equal(frame.loc["Marius"], embedding[names.index("Marius")])
+    table = model.to_arrow()
+    assert table["id"].to_pylist() == names
+    np.testing.assert_array_equal(table.to_pandas().set_index("id").to_numpy(), embedding)
+    data = model.to_pyg()
+    assert data.node_ids == names
+    np.testing.assert_array_equal(data.x.numpy(), embedding)
+    assert data.is_undirected()
+    np.testing.assert_array_equal(vgae.Graph.from_pyg(data).edges, graph.edges)
+    assert data.edge_index.shape == (2, 2 * graph.num_edges)
+
+
+def test_embeddings_of_nodes_without_ids_go_by_their_indices(split: vgae.LinkSplit) -> None:
+    model = vgae.GAE(iterations=2).fit(split.train)
+    assert model.to_frame().index.tolist() == list(range(200))
+    assert model.to_arrow()["id"].to_pylist() == model.to_pyg().node_ids == list(range(200))
+
+
+def test_missing_pytorch_geometric_is_named(split: vgae.LinkSplit, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = vgae.GAE(iterations=2).fit(split.train)
+    monkeypatch.setitem(sys.modules, "torch_geometric.data", None)
+    with pytest.raises(InputError, match=r"vgae\[pyg\]"):
+        model.to_pyg()
 
 
 def test_transform_of_the_training_graph_is_the_embedding(split: vgae.LinkSplit) -> None:

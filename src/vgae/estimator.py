@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from vgae.errors import InputError
 from vgae.evaluation.calibration import Calibration
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.evaluation.metrics import auc_and_ap
+from vgae.graph.embeddings import arrow_table, data_frame
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs, check_nodes, check_pairs, num_pairs
 from vgae.graph.split import HeldOut, LinkSplit
@@ -145,6 +147,24 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         self.model_.cpu()
         return posterior.mean.cpu().contiguous().numpy()
 
+    def to_frame(self) -> Any:
+        """The embeddings as a pandas data frame: columns z1, z2, …, the nodes' ids as index."""
+        return data_frame(self._node_ids(), self.transform())
+
+    def to_arrow(self) -> Any:
+        """The embeddings as an Arrow table: `id`, z1, z2, …; `polars.from_arrow` takes it as it is."""
+        return arrow_table(self._node_ids(), self.transform())
+
+    def to_pyg(self) -> Any:
+        """The training graph for PyTorch Geometric: embeddings as `x`, links in both directions, `node_ids`."""
+        check_is_fitted(self)
+        try:
+            data = import_module("torch_geometric.data")
+        except ImportError:
+            raise InputError("to_pyg needs PyTorch Geometric; install it with pip install 'vgae[pyg]'.") from None
+        links = torch.tensor(np.concatenate([self.graph_.edges, self.graph_.edges[:, ::-1]]).T.copy())
+        return data.Data(x=torch.from_numpy(self.transform()), edge_index=links, node_ids=self._node_ids())
+
     def logits(self, pairs: npt.ArrayLike) -> FloatArray:
         """Logits of links between pairs of node indices (M×2), at the posterior mean."""
         check_is_fitted(self)
@@ -250,6 +270,12 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
             generator=torch.Generator().manual_seed(int(stream.generate_state(1)[0])),
         )
         return Links(pairs, logits, found.mean.astype(np.float32), found.std.astype(np.float32))
+
+    def _node_ids(self) -> list[Any]:
+        """The nodes' own ids, or their indices where they have none."""
+        check_is_fitted(self)
+        ids: list[Any] = self.graph_.ids_of(np.arange(self.graph_.num_nodes)).tolist()
+        return ids
 
     def _known_links(self) -> Pairs:
         held_out = [self.validation_.links] if self.validation_ else []
