@@ -180,7 +180,7 @@ def test_a_strangers_table_is_trained_and_links_are_recommended(tmp_path: Path) 
 
 def test_plot_draws_every_kind(trained: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
     folder, _ = trained
-    for kind in ("latent", "training", "ranking"):
+    for kind in ("latent", "training", "ranking", "reliability"):
         arguments = ("plot", "runs/cora", "--kind", kind, "--projection", "pca", "--out", str(tmp_path / f"{kind}.png"))
         result = run_vgae(*arguments, cwd=folder)
         assert result.returncode == 0, result.stderr

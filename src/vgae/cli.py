@@ -24,7 +24,7 @@ from rich.table import Table
 from vgae.baselines import BASELINES
 from vgae.errors import InputError, VgaeError
 from vgae.estimator import ESTIMATORS, Links
-from vgae.evaluation.calibration import Calibration, reliability_of
+from vgae.evaluation.calibration import Calibration, equal_counts, reliability_of
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.experiments.paper import TABLE_1, paper_result
 from vgae.experiments.reproduce import DATASETS as DATASETS_OF_PAPER
@@ -33,11 +33,19 @@ from vgae.graph.datasets import DATASETS, cache_path, load_dataset
 from vgae.graph.embeddings import write_embeddings
 from vgae.graph.files import atomic_write, write_json
 from vgae.graph.graph import Graph
-from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, split_links
+from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, HeldOut, split_links
 from vgae.graph.tables import read_any, read_pairs
 from vgae.machine import describe_machine
 from vgae.objective.plan import bytes_available, calibrate, choose_objective, duration, estimate
-from vgae.report.figures import PROJECTIONS, latent_space, project, ranking_curves, save_figure, training_curves
+from vgae.report.figures import (
+    PROJECTIONS,
+    latent_space,
+    project,
+    ranking_curves,
+    reliability_curves,
+    save_figure,
+    training_curves,
+)
 from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
 from vgae.train.config import Config, choose_device
@@ -46,7 +54,7 @@ from vgae.train.trainer import workload
 from vgae.version import __version__
 
 DEFAULTS = Config()
-KINDS = ("latent", "training", "ranking")
+KINDS = ("latent", "training", "ranking", "reliability")
 FIGURES = (*PROJECTIONS, "2d", "none")
 INTERRUPTED = 130
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
@@ -165,10 +173,7 @@ def evaluate(
     run = read_run(run_folder)
     estimator = ESTIMATORS[run.config.model].from_run(run)
     metrics = evaluate_split(estimator, run.split)
-    if not metrics:
-        raise InputError(f"{run_folder}: this run has no held-out pairs to score.")
-    held_out = run.split.test if len(run.split.test) else run.split.val
-    links, non_links = score_held_out(estimator, held_out)
+    links, non_links = score_held_out(estimator, _held_out(run_folder, run))
     raw, calibrated = (
         reliability_of(calibration, links, non_links, estimator.density())
         for calibration in (Calibration(shift=0.0), estimator.calibration())
@@ -196,7 +201,7 @@ def plot(
     ] = "tsne",
     out_file: Annotated[Path | None, typer.Option("--out", help="png, svg or pdf.  [default: RUN/KIND.png]")] = None,
 ) -> None:
-    """Draw a run: its latent space coloured by class, its training curves, or its ROC and precision-recall curves."""
+    """Draw a run: its latent space, training curves, ROC and precision-recall, or whether probabilities come true."""
     if kind not in KINDS:
         raise InputError(f"kind: {kind!r} is not one of {', '.join(KINDS)}.")
     run = read_run(run_folder)
@@ -208,7 +213,15 @@ def plot(
         figure = training_curves(run.history)
     else:
         estimator = ESTIMATORS[run.config.model].from_run(run)
-        figure = ranking_curves(*score_held_out(estimator, run.split.test if len(run.split.test) else run.split.val))
+        scores = score_held_out(estimator, _held_out(run_folder, run))
+        if kind == "ranking":
+            figure = ranking_curves(*scores)
+        else:
+            ways = {"σ(logit)": Calibration(shift=0.0), "calibrated": estimator.calibration()}
+            density = estimator.density()
+            figure = reliability_curves(
+                {name: reliability_of(way, *scores, density, equal_counts) for name, way in ways.items()}
+            )
     save_figure(figure, path)
     notes.print(f"drew {path}", highlight=False, soft_wrap=True)
 
@@ -512,6 +525,14 @@ def _give_links(links: Links, ids: list[str], out_file: Path | None, *, as_json:
         for row in rows:
             table.add_row(*row)
         out.print(table)
+
+
+def _held_out(folder: Path, run: Run) -> HeldOut:
+    """The pairs that a run is judged by: its test pairs or, where it has none, its validation pairs."""
+    held_out = run.split.test or run.split.val
+    if not held_out:
+        raise InputError(f"{folder}: this run has no held-out pairs to score.")
+    return held_out
 
 
 def _places(ids: list[str], names: list[str]) -> list[int]:
