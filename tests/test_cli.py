@@ -121,6 +121,31 @@ def test_predict_gives_each_pair_its_probability(trained: tuple[Path, subprocess
     assert_refused(run_vgae("predict", "runs/cora", "pairs.csv", cwd=folder), "pairs.csv", "row 1", "'nobody'")
 
 
+def test_samples_add_the_spread_of_the_probabilities(
+    trained: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    folder, _ = trained
+    model = vgae.load(folder / "runs/cora")
+    ids = [str(name) for name in model.graph_.node_ids.tolist()]
+    pairs = np.array([[5, 9], [0, 2700]])
+    (folder / "two.csv").write_text("".join(f"{ids[i]},{ids[j]}\n" for i, j in pairs.tolist()))
+    result = run_vgae("predict", "runs/cora", "two.csv", "--samples", "50", "--out", "spread.csv", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    header, *rows = (folder / "spread.csv").read_text().splitlines()
+    assert header == "source,target,probability,logit,std"
+    expected = model.predict_links(pairs, samples=50)
+    assert expected.std is not None
+    np.testing.assert_allclose([float(row.split(",")[2]) for row in rows], expected.probabilities, rtol=1e-5)
+    np.testing.assert_allclose([float(row.split(",")[4]) for row in rows], expected.std, rtol=1e-5)
+    options = ("--top", "3", "--samples", "20", "--seed", "7", "--json")
+    found = json.loads(run_vgae("recommend", "runs/cora", *options, cwd=folder).stdout)["links"]
+    drawn = model.recommend(3, samples=20, seed=7)
+    assert drawn.std is not None
+    np.testing.assert_allclose([link["std"] for link in found], drawn.std, rtol=1e-5)
+    np.testing.assert_allclose([link["probability"] for link in found], drawn.probabilities, rtol=1e-5)
+    assert_refused(run_vgae("recommend", "runs/cora", "--samples", "-4", cwd=folder), "samples", "at least 2", "-4")
+
+
 def test_evaluate_tells_how_far_probabilities_are_off(
     trained: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
@@ -213,7 +238,7 @@ def test_bad_tables_of_nodes_are_refused(tmp_path: Path, content: bytes, words: 
 
 def test_plot_draws_every_kind(trained: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
     folder, _ = trained
-    for kind in ("latent", "training", "ranking"):
+    for kind in ("latent", "training", "ranking", "reliability"):
         arguments = ("plot", "runs/cora", "--kind", kind, "--projection", "pca", "--out", str(tmp_path / f"{kind}.png"))
         result = run_vgae(*arguments, cwd=folder)
         assert result.returncode == 0, result.stderr

@@ -1,5 +1,7 @@
 """The estimators: scikit-learn's protocol, every kind of input, original ids, and Cora end to end."""
 
+import sys
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -42,11 +44,13 @@ def test_constructor_keeps_whatever_it_is_given_and_fit_checks_it(
         model.fit(split.train)
 
 
-@pytest.mark.parametrize("call", ["transform", "predict_proba", "logits"])
+@pytest.mark.parametrize(
+    "call", ["transform", "predict_proba", "predict_links", "logits", "to_frame", "to_arrow", "to_pyg"]
+)
 def test_unfitted_model_says_so(call: str) -> None:
     model = vgae.VGAE()
     with pytest.raises(NotFittedError):
-        getattr(model, call)(*([] if call == "transform" else [np.array([[0, 1]])]))
+        getattr(model, call)(*([np.array([[0, 1]])] if call.startswith(("predict", "logits")) else []))
 
 
 def test_every_kind_of_graph_gives_the_same_embeddings() -> None:
@@ -114,6 +118,38 @@ def test_embeddings_can_be_changed_without_harm(split: vgae.LinkSplit) -> None:
     np.testing.assert_array_equal(model.transform(), before)
 
 
+def test_embeddings_go_to_other_libraries_with_their_ids() -> None:
+    graph = vgae.Graph.from_networkx(nx.les_miserables_graph())
+    model = vgae.VGAE(iterations=5).fit(graph)
+    embedding, names = model.transform(), graph.node_ids.tolist()  # type: ignore[union-attr]
+    frame = model.to_frame()
+    assert frame.index.tolist() == names
+    np.testing.assert_array_equal(frame.to_numpy(), embedding)
+    np.testing.assert_array_equal(frame.loc["Marius"], embedding[names.index("Marius")])
+    table = model.to_arrow()
+    assert table["id"].to_pylist() == names
+    np.testing.assert_array_equal(table.to_pandas().set_index("id").to_numpy(), embedding)
+    data = model.to_pyg()
+    assert data.node_ids == names
+    np.testing.assert_array_equal(data.x.numpy(), embedding)
+    assert data.is_undirected()
+    np.testing.assert_array_equal(vgae.Graph.from_pyg(data).edges, graph.edges)
+    assert data.edge_index.shape == (2, 2 * graph.num_edges)
+
+
+def test_embeddings_of_nodes_without_ids_go_by_their_indices(split: vgae.LinkSplit) -> None:
+    model = vgae.GAE(iterations=2).fit(split.train)
+    assert model.to_frame().index.tolist() == list(range(200))
+    assert model.to_arrow()["id"].to_pylist() == model.to_pyg().node_ids == list(range(200))
+
+
+def test_missing_pytorch_geometric_is_named(split: vgae.LinkSplit, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = vgae.GAE(iterations=2).fit(split.train)
+    monkeypatch.setitem(sys.modules, "torch_geometric.data", None)
+    with pytest.raises(InputError, match=r"vgae\[pyg\]"):
+        model.to_pyg()
+
+
 def test_transform_of_the_training_graph_is_the_embedding(split: vgae.LinkSplit) -> None:
     model = vgae.VGAE(iterations=10).fit(split.train)
     np.testing.assert_allclose(model.transform(split.train), model.transform(), rtol=1e-5, atol=1e-6)
@@ -178,6 +214,70 @@ def test_recommend_is_brute_force_over_all_pairs_that_are_not_known(split: vgae.
     np.testing.assert_allclose(each.logits[:3], np.sort(logits[7])[::-1][:3], rtol=1e-4)
     with pytest.raises(InputError, match="nodes: 99999"):
         model.recommend(3, nodes=[99999])
+
+
+@pytest.fixture(scope="module")
+def variational(split: vgae.LinkSplit) -> vgae.VGAE:
+    return vgae.VGAE(seed=4, iterations=20).fit(split.train, validation=split.val)
+
+
+def test_predicted_links_are_logits_and_probabilities_and_draws_add_their_spread(
+    variational: vgae.VGAE, split: vgae.LinkSplit
+) -> None:
+    pairs = split.test.pairs
+    plain = variational.predict_links(pairs)
+    assert plain.std is None
+    np.testing.assert_array_equal(plain.pairs, pairs)
+    np.testing.assert_array_equal(plain.logits, variational.logits(pairs))
+    np.testing.assert_array_equal(plain.probabilities, variational.predict_proba(pairs))
+    drawn = variational.predict_links(pairs, samples=400)
+    assert drawn.std is not None
+    chance = np.random.default_rng(0)
+    mean, std = (variational.latent_["mean"].numpy(), variational.latent_["log_std"].exp().numpy())
+    z = mean + std * chance.standard_normal((400, *mean.shape))
+    expected = variational.calibration().probabilities(np.einsum("kmd,kmd->km", z[:, pairs[:, 0]], z[:, pairs[:, 1]]))
+    error = np.sqrt(2 / 400) * expected.std(axis=0)
+    assert (np.abs(drawn.probabilities - expected.mean(axis=0)) < 5 * error).all()
+    np.testing.assert_allclose(drawn.std.mean(), expected.std(axis=0).mean(), rtol=0.05)
+    np.testing.assert_array_equal(drawn.logits, plain.logits)
+
+
+def test_draws_repeat_themselves_for_their_seed(variational: vgae.VGAE, split: vgae.LinkSplit) -> None:
+    pairs = split.test.pairs
+    by_default, again, other = (variational.predict_links(pairs, samples=5, seed=seed) for seed in (None, 4, 5))
+    np.testing.assert_array_equal(by_default.probabilities, again.probabilities)
+    np.testing.assert_array_equal(by_default.std, again.std)
+    assert not np.array_equal(by_default.probabilities, other.probabilities)
+
+
+def test_recommended_links_with_draws_are_the_same_links(variational: vgae.VGAE) -> None:
+    plain, drawn = variational.recommend(6), variational.recommend(6, samples=20)
+    np.testing.assert_array_equal(drawn.pairs, plain.pairs)
+    expected = variational.predict_links(plain.pairs, samples=20)
+    np.testing.assert_array_equal(drawn.probabilities, expected.probabilities)
+    np.testing.assert_array_equal(drawn.std, expected.std)
+    each = variational.recommend(2, nodes=[7, 3], samples=20)
+    np.testing.assert_array_equal(each.std, variational.predict_links(each.pairs, samples=20).std)
+
+
+def test_without_spread_draws_are_predict_proba(split: vgae.LinkSplit) -> None:
+    model = vgae.VGAE(iterations=5).fit(split.train)
+    model.latent_["log_std"].fill_(-torch.inf)
+    found = model.predict_links(split.test.pairs, samples=3)
+    np.testing.assert_array_equal(found.probabilities, model.predict_proba(split.test.pairs))
+    np.testing.assert_array_equal(found.std, 0)
+
+
+def test_draws_that_cannot_be_are_refused(variational: vgae.VGAE, split: vgae.LinkSplit) -> None:
+    for samples in (1, 0, -3, 2.5, True):
+        with pytest.raises(InputError, match=f"samples: .*at least 2 draws are .* got {samples}"):
+            variational.predict_links([(0, 1)], samples=samples)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"seed: .* got -1"):
+        variational.recommend(1, samples=2, seed=-1)
+    point = vgae.GAE(iterations=2).fit(split.train)
+    with pytest.raises(InputError, match="GAE has one point for each node, without any spread"):
+        point.recommend(1, samples=2)
+    assert point.predict_links([(0, 1)]).std is None
 
 
 def test_similar_nodes_are_those_of_the_largest_cosines(split: vgae.LinkSplit) -> None:

@@ -4,13 +4,9 @@ Results go to standard output, everything else to standard error; with `--json`,
 nothing else there. Errors are one sentence: exit 2 for bad input, 1 for a failure; `--debug` shows the traceback.
 """
 
-import csv
-import io
-import json
 import os
 import sys
 import traceback
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,25 +15,33 @@ import typer
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from vgae.baselines import BASELINES
 from vgae.errors import InputError, VgaeError
 from vgae.estimator import ESTIMATORS, Links
-from vgae.evaluation.calibration import Calibration, reliability_of
+from vgae.evaluation.calibration import Calibration, equal_counts, reliability_of
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
-from vgae.experiments.paper import TABLE_1, paper_result
+from vgae.experiments.paper import paper_result
 from vgae.experiments.reproduce import DATASETS as DATASETS_OF_PAPER
-from vgae.experiments.reproduce import METHODS, Archive, Cell, Result, Store, embed_cora, plan, reproduce, summarise
+from vgae.experiments.reproduce import METHODS, Archive, Result, Store, embed_cora, plan, reproduce, summarise
 from vgae.graph.datasets import DATASETS, cache_path, load_dataset
 from vgae.graph.embeddings import write_embeddings
-from vgae.graph.files import atomic_write, write_json
+from vgae.graph.files import atomic_write, write_csv, write_json
 from vgae.graph.graph import Graph
-from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, split_links
+from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, HeldOut, split_links
 from vgae.graph.tables import Reading, read_any, read_pairs
 from vgae.machine import describe_machine
 from vgae.objective.plan import bytes_available, calibrate, choose_objective, duration, estimate
-from vgae.report.figures import PROJECTIONS, latent_space, project, ranking_curves, save_figure, training_curves
+from vgae.report.console import note, notes, out, print_json, print_scores, print_table, table_1, tell
+from vgae.report.figures import (
+    PROJECTIONS,
+    latent_space,
+    project,
+    ranking_curves,
+    reliability_curves,
+    save_figure,
+    training_curves,
+)
 from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
 from vgae.train.config import Config, choose_device
@@ -46,7 +50,7 @@ from vgae.train.trainer import workload
 from vgae.version import __version__
 
 DEFAULTS = Config()
-KINDS = ("latent", "training", "ranking")
+KINDS = ("latent", "training", "ranking", "reliability")
 FIGURES = (*PROJECTIONS, "2d", "none")
 INTERRUPTED = 130
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
@@ -58,8 +62,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-out = Console(markup=False)
-notes = Console(stderr=True, markup=False)
 
 GraphName = Annotated[
     str,
@@ -78,6 +80,10 @@ Val = Annotated[float, typer.Option(help="Share of links for validation.")]
 Test = Annotated[float, typer.Option(help="Share of links for testing.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 OutCsv = Annotated[Path | None, typer.Option("--out", help="A csv file.  [default: print]")]
+Samples = Annotated[
+    int | None, typer.Option(help="Draw embeddings so many times: mean probability and its std.  [default: the mean]")
+]
+DrawSeed = Annotated[int | None, typer.Option("--seed", help="Of the draws.  [default: the run's]")]
 Source = Annotated[str | None, typer.Option(help="Column of a table with one end of a link, by name or number.")]
 Target = Annotated[str | None, typer.Option(help="Column with the other end.")]
 Delimiter = Annotated[str | None, typer.Option(help="What splits the columns of a table.")]
@@ -174,19 +180,17 @@ def train(
     folder = out_folder or Path("runs") / f"{Path(name).stem}-{model}{'' if config.features else '-no-features'}"
     with new_run_folder(folder, overwrite=overwrite) as staging:
         if not as_json:
-            notes.print(f"{name}: {data} · {data.cleaning}", highlight=False, soft_wrap=True)
+            note(f"{name}: {data} · {data.cleaning}")
         parameters = asdict(config)
         estimator = ESTIMATORS[parameters.pop("model")](**parameters, progress=not as_json)
         estimator.fit(split.train, validation=split.val if len(split.val) else None)
         run = estimator.to_run(split, dataset=name, recipe=reading.recipe)
         write_run(staging, run)
     if as_json:
-        _print_json(_summary(folder, run))
+        print_json(_summary(folder, run))
     else:
-        notes.print(
-            f"trained {model.upper()} in {run.facts.seconds:.1f} s, kept in {folder}", highlight=False, soft_wrap=True
-        )
-        _print_scores(run.metrics, _paper_of(run), ("auc", "ap"))
+        note(f"trained {model.upper()} in {run.facts.seconds:.1f} s, kept in {folder}")
+        print_scores(run.metrics, _paper_of(run), ("auc", "ap"))
 
 
 @app.command()
@@ -198,10 +202,7 @@ def evaluate(
     run = read_run(run_folder)
     estimator = ESTIMATORS[run.config.model].from_run(run)
     metrics = evaluate_split(estimator, run.split)
-    if not metrics:
-        raise InputError(f"{run_folder}: this run has no held-out pairs to score.")
-    held_out = run.split.test if len(run.split.test) else run.split.val
-    links, non_links = score_held_out(estimator, held_out)
+    links, non_links = score_held_out(estimator, _held_out(run_folder, run))
     raw, calibrated = (
         reliability_of(calibration, links, non_links, estimator.density())
         for calibration in (Calibration(shift=0.0), estimator.calibration())
@@ -210,13 +211,11 @@ def evaluate(
     if as_json:
         curve = {name: values.tolist() for name, values in vars(calibrated).items()}
         described = {"error_raw": errors[0], "error_calibrated": errors[1], "curve": curve}
-        _print_json(_summary(run_folder, run) | metrics | {"calibration": described})
+        print_json(_summary(run_folder, run) | metrics | {"calibration": described})
     else:
-        _print_scores(metrics, _paper_of(run))
-        out.print(
-            f"Probabilities are off by {errors[1]:.4f} on average at the graph's density; σ(logit) by {errors[0]:.4f}.",
-            highlight=False,
-            soft_wrap=True,
+        print_scores(metrics, _paper_of(run))
+        tell(
+            f"Probabilities are off by {errors[1]:.4f} on average at the graph's density; σ(logit) by {errors[0]:.4f}."
         )
 
 
@@ -229,7 +228,7 @@ def plot(
     ] = "tsne",
     out_file: Annotated[Path | None, typer.Option("--out", help="png, svg or pdf.  [default: RUN/KIND.png]")] = None,
 ) -> None:
-    """Draw a run: its latent space coloured by class, its training curves, or its ROC and precision-recall curves."""
+    """Draw a run: its latent space, training curves, ROC and precision-recall, or whether probabilities come true."""
     if kind not in KINDS:
         raise InputError(f"kind: {kind!r} is not one of {', '.join(KINDS)}.")
     run = read_run(run_folder)
@@ -241,9 +240,17 @@ def plot(
         figure = training_curves(run.history)
     else:
         estimator = ESTIMATORS[run.config.model].from_run(run)
-        figure = ranking_curves(*score_held_out(estimator, run.split.test if len(run.split.test) else run.split.val))
+        scores = score_held_out(estimator, _held_out(run_folder, run))
+        if kind == "ranking":
+            figure = ranking_curves(*scores)
+        else:
+            ways = {"σ(logit)": Calibration(shift=0.0), "calibrated": estimator.calibration()}
+            density = estimator.density()
+            figure = reliability_curves(
+                {name: reliability_of(way, *scores, density, equal_counts) for name, way in ways.items()}
+            )
     save_figure(figure, path)
-    notes.print(f"drew {path}", highlight=False, soft_wrap=True)
+    note(f"drew {path}")
 
 
 @app.command()
@@ -254,7 +261,7 @@ def embed(
     """Write the embedding of every node, with its id."""
     run = read_run(run_folder)
     write_embeddings(out_file, _ids(run.split.train), run.latent["mean"].numpy())
-    notes.print(f"wrote {run.split.train.num_nodes:,} embeddings to {out_file}", highlight=False, soft_wrap=True)
+    note(f"wrote {run.split.train.num_nodes:,} embeddings to {out_file}")
 
 
 @app.command()
@@ -265,6 +272,8 @@ def recommend(
         list[str] | None, typer.Option(help="So many for this node, by its id; may be repeated.  [default: of all]")
     ] = None,
     every_node: Annotated[bool, typer.Option("--every-node", help="So many for every node.")] = False,
+    samples: Samples = None,
+    seed: DrawSeed = None,
     out_file: OutCsv = None,
     as_json: Json = False,
 ) -> None:
@@ -275,7 +284,7 @@ def recommend(
     nodes: list[int] | None = list(range(graph.num_nodes)) if every_node else None
     if node:
         nodes = _places(ids, node)
-    found = ESTIMATORS[run.config.model].from_run(run).recommend(top, nodes)
+    found = ESTIMATORS[run.config.model].from_run(run).recommend(top, nodes, samples=samples, seed=seed)
     _give_links(found, ids, out_file, as_json=as_json)
 
 
@@ -291,18 +300,17 @@ def similar(
     ids = [str(name) for name in _ids(run.split.train)]
     found = ESTIMATORS[run.config.model].from_run(run).similar(_places(ids, [node])[0], top)
     if as_json:
-        _print_json({"node": node, "similar": [{"node": ids[other], "cosine": cosine} for other, cosine in found]})
+        print_json({"node": node, "similar": [{"node": ids[other], "cosine": cosine} for other, cosine in found]})
         return
-    table = Table("node", "cosine", box=None, pad_edge=False)
-    for other, cosine in found:
-        table.add_row(ids[other], f"{cosine:.4f}")
-    out.print(table)
+    print_table(("node", "cosine"), [(ids[other], f"{cosine:.4f}") for other, cosine in found])
 
 
 @app.command()
 def predict(
     run_folder: RunFolder,
     pairs: Annotated[Path, typer.Argument(metavar="PAIRS", help="Table of pairs of ids: csv, tsv, txt, parquet.")],
+    samples: Samples = None,
+    seed: DrawSeed = None,
     out_file: OutCsv = None,
     source: Source = None,
     target: Target = None,
@@ -314,9 +322,8 @@ def predict(
     run = read_run(run_folder)
     ids = [str(name) for name in _ids(run.split.train)]
     index = read_pairs(pairs, ids, source=source, target=target, delimiter=delimiter, header=header)
-    estimator = ESTIMATORS[run.config.model].from_run(run)
-    links = Links(index, estimator.logits(index), estimator.predict_proba(index))
-    _give_links(links, ids, out_file, as_json=as_json)
+    found = ESTIMATORS[run.config.model].from_run(run).predict_links(index, samples=samples, seed=seed)
+    _give_links(found, ids, out_file, as_json=as_json)
 
 
 @app.command()
@@ -363,9 +370,9 @@ def baseline(
     split = split_links(data, val=val, test=test, seed=split_seed)
     metrics = evaluate_split(BASELINES[method](split.train, seed), split)
     if as_json:
-        _print_json({"method": method, "dataset": name, "split": split.content_hash, **metrics})
+        print_json({"method": method, "dataset": name, "split": split.content_hash, **metrics})
     else:
-        _print_scores(metrics, paper_result(name, method, features=True))
+        print_scores(metrics, paper_result(name, method, features=True))
 
 
 @app.command("reproduce")
@@ -396,7 +403,7 @@ def reproduce_paper(
         for result in reproduce(tasks, store):
             results.append(result)
             bar.update(bar_task, completed=len(results))
-            live.update(Group(_table_1(summarise(results)), bar))
+            live.update(Group(table_1(summarise(results)), bar))
     table = summarise(results)
     cells = {name: {method: asdict(cell) for method, cell in row.items()} for name, row in table.items()}
     write_json(out_folder / "table.json", cells)
@@ -412,10 +419,10 @@ def reproduce_paper(
             save_figure(picture, out_folder / name)
             written.append(name)
     if as_json:
-        _print_json(cells)
+        print_json(cells)
     else:
-        out.print(_table_1(table), soft_wrap=True)
-        notes.print(f"kept in {out_folder}: {', '.join(written)}", highlight=False, soft_wrap=True)
+        out.print(table_1(table), soft_wrap=True)
+        note(f"kept in {out_folder}: {', '.join(written)}")
 
 
 @app.command()
@@ -430,7 +437,7 @@ def report(
     page = results_page([Archive.read(path) for path in files], figure)
     with atomic_write(out_file) as file:
         file.write(page.encode())
-    notes.print(f"wrote {out_file}", highlight=False, soft_wrap=True)
+    note(f"wrote {out_file}")
 
 
 @app.command("plan")
@@ -493,18 +500,17 @@ def plan_training(
     available = bytes_available(place)
     if as_json:
         described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.bytes} for cost in costs}
-        _print_json({"dataset": name, "auto": choice.objective, "available_bytes": available, **described})
+        print_json({"dataset": name, "auto": choice.objective, "available_bytes": available, **described})
         return
-    notes.print(f"{name}: {data} · on {describe_machine()}", highlight=False, soft_wrap=True)
-    table = Table(box=None, pad_edge=False)
-    for title in ("objective", "an iteration", f"{iterations} iterations", "memory", "fits"):
-        table.add_column(title, justify="left" if title == "objective" else "right")
+    note(f"{name}: {data} · on {describe_machine()}")
+    titles = ("objective", "an iteration", f"{iterations} iterations", "memory", "fits")
+    rows = []
     for cost in costs:
         fits = "yes" if cost.bytes <= available else "no"
         whole = duration(iterations * cost.seconds)
-        table.add_row(cost.objective, duration(cost.seconds), whole, f"{cost.bytes / 1e9:.2f} GB", fits)
-    out.print(table)
-    out.print(f"--objective auto would be {choice.objective}: {choice.reason}", highlight=False, soft_wrap=True)
+        rows.append((cost.objective, duration(cost.seconds), whole, f"{cost.bytes / 1e9:.2f} GB", fits))
+    print_table(titles, rows, numbers=titles[1:])
+    tell(f"--objective auto would be {choice.objective}: {choice.reason}")
 
 
 @app.command()
@@ -513,34 +519,15 @@ def datasets(
 ) -> None:
     """List the datasets that train knows by name."""
     if as_json:
-        _print_json({name: asdict(info) | {"cached": cache_path(name).exists()} for name, info in DATASETS.items()})
+        print_json({name: asdict(info) | {"cached": cache_path(name).exists()} for name, info in DATASETS.items()})
         return
-    table = Table(box=None, pad_edge=False)
-    for title in ("dataset", "nodes", "edges", "features", "classes"):
-        table.add_column(title, justify="left" if title == "dataset" else "right")
-    table.add_column("cached")
-    table.add_column("what it is")
+    titles = ("dataset", "nodes", "edges", "features", "classes", "cached", "what it is")
+    rows = []
     for name, info in DATASETS.items():
         counts = (info.num_nodes, info.num_edges, info.num_features, info.num_classes)
         cached = "yes" if cache_path(name).exists() else "no"
-        table.add_row(name, *(f"{count:,}" for count in counts), cached, info.description)
-    out.print(table)
-
-
-def _table_1(table: Mapping[str, Mapping[str, Cell]]) -> Table:
-    """Our AUC / AP in percent, and the paper's below."""
-    view = Table(box=None, pad_edge=False)
-    view.add_column("AUC / AP", no_wrap=True)
-    for name in table:
-        view.add_column(name, justify="right", no_wrap=True)
-    for method in METHODS:
-        if not any(method in cells for cells in table.values()):
-            continue
-        found = [cells.get(method) for cells in table.values()]
-        view.add_row(method, *("–" if cell is None else f"{cell.auc:.1f} / {cell.ap:.1f}" for cell in found))
-        paper = [TABLE_1[name][method] for name in table]
-        view.add_row("  the paper", *(f"{auc:.1f} / {ap:.1f}" for auc, ap in paper), style="dim")
-    return view
+        rows.append((name, *(f"{count:,}" for count in counts), cached, info.description))
+    print_table(titles, rows, numbers=titles[1:5])
 
 
 def _open_graph(given: str, **options: Any) -> tuple[str, Reading]:
@@ -557,37 +544,37 @@ def _open_graph(given: str, **options: Any) -> tuple[str, Reading]:
         )
     reading = read_any(path, **options)
     for line in reading.report(str(path)):
-        notes.print(line, highlight=False, soft_wrap=True)
+        note(line)
     return str(path), reading
 
 
 def _give_links(links: Links, ids: list[str], out_file: Path | None, *, as_json: bool) -> None:
-    """Pairs with their probabilities and logits: into a csv file, as JSON, or as a table."""
-    columns = ("source", "target", "probability", "logit")
+    """Pairs with probability, logit and, over draws, std: into a csv file, as JSON, or as a table."""
+    numbers = {"probability": links.probabilities, "logit": links.logits}
+    if links.std is not None:
+        numbers["std"] = links.std
+    columns = ("source", "target", *numbers)
     rows = [
-        (ids[i], ids[j], f"{probability:.6g}", f"{logit:.6g}")
-        for (i, j), probability, logit in zip(
-            links.pairs.tolist(), links.probabilities.tolist(), links.logits.tolist(), strict=True
-        )
+        (ids[i], ids[j], *(f"{value:.6g}" for value in values))
+        for (i, j), *values in zip(links.pairs.tolist(), *(column.tolist() for column in numbers.values()), strict=True)
     ]
     if out_file is not None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([columns, *rows])
-        try:
-            with atomic_write(out_file) as file:
-                file.write(text.getvalue().encode())
-        except OSError as error:
-            raise InputError(f"{out_file}: the file cannot be written there ({error.strerror}).") from None
+        write_csv(out_file, columns, rows)
     if as_json:
-        numbers = [(i, j, float(probability), float(logit)) for i, j, probability, logit in rows]
-        _print_json({"links": [dict(zip(columns, row, strict=True)) for row in numbers]})
+        plain = [(i, j, *(float(value) for value in values)) for i, j, *values in rows]
+        print_json({"links": [dict(zip(columns, row, strict=True)) for row in plain]})
     elif out_file is not None:
-        notes.print(f"wrote {len(rows):,} links to {out_file}", highlight=False, soft_wrap=True)
+        note(f"wrote {len(rows):,} links to {out_file}")
     else:
-        table = Table(*columns, box=None, pad_edge=False)
-        for row in rows:
-            table.add_row(*row)
-        out.print(table)
+        print_table(columns, rows)
+
+
+def _held_out(folder: Path, run: Run) -> HeldOut:
+    """The pairs that a run is judged by: its test pairs or, where it has none, its validation pairs."""
+    held_out = run.split.test or run.split.val
+    if not held_out:
+        raise InputError(f"{folder}: this run has no held-out pairs to score.")
+    return held_out
 
 
 def _places(ids: list[str], names: list[str]) -> list[int]:
@@ -623,30 +610,6 @@ def _summary(folder: Path, run: Run) -> dict[str, Any]:
 
 def _paper_of(run: Run) -> tuple[float, float] | None:
     return paper_result(run.facts.dataset, run.config.model, features=run.facts.num_features > 0)
-
-
-def _print_scores(
-    metrics: dict[str, dict[str, float]], paper: tuple[float, float] | None, columns: tuple[str, ...] = ()
-) -> None:
-    """Scores in percent, all of them or some columns, with the paper's beside them where it has any."""
-    if not metrics:
-        return
-    columns = columns or tuple(next(iter(metrics.values())))
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    for column in columns:
-        table.add_column(column.title() if column.startswith("hits") else column.upper(), justify="right")
-    for name, values in metrics.items():
-        table.add_row(name, *(f"{100 * values[column]:.1f}" for column in columns))
-    if paper:
-        table.add_row("paper, test", *(f"{value:.1f}" for value in paper))
-    out.print(table)
-    if paper:
-        out.print("The paper's is a mean of ten runs on a split that was never published.", style="dim")
-
-
-def _print_json(content: dict[str, Any]) -> None:
-    print(json.dumps(content, indent=2))
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,10 +18,12 @@ from vgae.errors import InputError
 from vgae.evaluation.calibration import Calibration
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.evaluation.metrics import auc_and_ap
+from vgae.graph.embeddings import arrow_table, data_frame
 from vgae.graph.graph import Graph
 from vgae.graph.nodes import FeatureRecipe
 from vgae.graph.pairs import Pairs, check_nodes, check_pairs, num_pairs
 from vgae.graph.split import HeldOut, LinkSplit
+from vgae.model.draws import moments_of_draws
 from vgae.model.inputs import EncoderInputs
 from vgae.objective.terms import Weighting
 from vgae.ops import known_pairs, top_of_all, top_of_each_row
@@ -35,11 +38,15 @@ DEFAULTS = Config()
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Pairs of node indices (M×2), their logits, and the probabilities these stand for."""
+    """Pairs of node indices (M×2), their logits at the posterior mean, and the probabilities of a link.
+
+    Where draws from the posterior were asked for, probabilities are means over them and `std` is their spread.
+    """
 
     pairs: Pairs
     logits: FloatArray
     probabilities: FloatArray
+    std: FloatArray | None = None
 
 
 class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -141,6 +148,24 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         self.model_.cpu()
         return posterior.mean.cpu().contiguous().numpy()
 
+    def to_frame(self) -> Any:
+        """The embeddings as a pandas data frame: columns z1, z2, …, the nodes' ids as index."""
+        return data_frame(self._node_ids(), self.transform())
+
+    def to_arrow(self) -> Any:
+        """The embeddings as an Arrow table: `id`, z1, z2, …; `polars.from_arrow` takes it as it is."""
+        return arrow_table(self._node_ids(), self.transform())
+
+    def to_pyg(self) -> Any:
+        """The training graph for PyTorch Geometric: embeddings as `x`, links in both directions, `node_ids`."""
+        check_is_fitted(self)
+        try:
+            data = import_module("torch_geometric.data")
+        except ImportError:
+            raise InputError("to_pyg needs PyTorch Geometric; install it with pip install 'vgae[pyg]'.") from None
+        links = torch.tensor(np.concatenate([self.graph_.edges, self.graph_.edges[:, ::-1]]).T.copy())
+        return data.Data(x=torch.from_numpy(self.transform()), edge_index=links, node_ids=self._node_ids())
+
     def logits(self, pairs: npt.ArrayLike) -> FloatArray:
         """Logits of links between pairs of node indices (M×2), at the posterior mean."""
         check_is_fitted(self)
@@ -149,6 +174,18 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
     def predict_proba(self, pairs: npt.ArrayLike) -> FloatArray:
         """Probability of a link between each pair of node indices (M×2), calibrated to the graph's density."""
         return self.calibration().probabilities(self.logits(pairs)).astype(np.float32)
+
+    def predict_links(self, pairs: npt.ArrayLike, *, samples: int | None = None, seed: int | None = None) -> Links:
+        """Logit and probability of a link between each pair of node indices (M×2).
+
+        With `samples`, embeddings are drawn so many times from the posterior of a VGAE: probabilities are then means
+        over the draws, and their standard deviation says how sure the model is of its embeddings. Same pairs and same
+        seed (by default the estimator's), same bits.
+        """
+        check_is_fitted(self)
+        self._check_draws(samples, seed)
+        checked = check_pairs(pairs, self.graph_.num_nodes)
+        return self._links(checked, self.logits(checked), samples, seed)
 
     def calibration(self) -> Calibration:
         """How logits become probabilities: the loss's weight taken back, and a scale if there were validation pairs."""
@@ -164,13 +201,22 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         num_links: int = self.graph_.num_edges + (len(self.validation_.links) if self.validation_ else 0)
         return num_links / num_pairs(self.graph_.num_nodes)
 
-    def recommend(self, k: int = 10, nodes: npt.ArrayLike | None = None) -> Links:
+    def recommend(
+        self,
+        k: int = 10,
+        nodes: npt.ArrayLike | None = None,
+        *,
+        samples: int | None = None,
+        seed: int | None = None,
+    ) -> Links:
         """The best new links, best first: `k` of the whole graph, or `k` for each of these node indices.
 
         Links of the training graph, of its validation set, and all held-out links of a saved run are known and left
-        out. Exact, by blocks of rows; of equal logits the smaller indices come first.
+        out. Exact, by blocks of rows; of equal logits the smaller indices come first. `samples` and `seed` are those of
+        `predict_links`; which links are best, and their order, is a matter of the posterior mean all the same.
         """
         check_is_fitted(self)
+        self._check_draws(samples, seed)
         if k < 1:
             raise InputError(f"k: at least 1 is needed, got {k}.")
         z = self.latent_["mean"]
@@ -183,8 +229,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
             else:
                 rows = check_nodes(nodes, self.graph_.num_nodes)
                 found = top_of_each_row(*given, top=k, rows=rows, known=known)
-        logits: FloatArray = found.logits.numpy()
-        return Links(found.pairs.numpy(), logits, self.calibration().probabilities(logits).astype(np.float32))
+        return self._links(found.pairs.numpy(), found.logits.numpy(), samples, seed)
 
     def similar(self, node: int, k: int = 10) -> list[tuple[int, float]]:
         """The `k` nodes whose embeddings point most nearly the same way as this one's, with the cosines."""
@@ -196,6 +241,42 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         nobody = known_pairs(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
         found = top_of_each_row(directions, None, None, None, top=k, rows=[row], known=nobody)
         return list(zip(found.pairs[:, 1].tolist(), found.logits.tolist(), strict=True))
+
+    def _check_draws(self, samples: int | None, seed: int | None) -> None:
+        if samples is None:
+            return
+        if not _is_whole(samples) or samples < 2:
+            raise InputError(f"samples: at least 2 draws are needed to tell a spread, a whole number, got {samples!r}.")
+        if seed is not None and (not _is_whole(seed) or seed < 0):
+            raise InputError(f"seed: a whole number of at least 0 is needed, got {seed!r}.")
+        if self.model_.posterior.is_point:
+            raise InputError(
+                f"samples: a {type(self).__name__} has one point for each node, without any spread to draw from; "
+                "train a VGAE to know how sure a link is."
+            )
+
+    def _links(self, pairs: Pairs, logits: FloatArray, samples: int | None, seed: int | None) -> Links:
+        """Pairs with probabilities at the posterior mean or, with `samples`, over draws of the nodes they name."""
+        probabilities = self.calibration().probabilities
+        if samples is None:
+            return Links(pairs, logits, probabilities(logits).astype(np.float32))
+        nodes, places = np.unique(pairs, return_inverse=True)
+        stream = np.random.SeedSequence([self.config_.seed if seed is None else seed, 2])  # 0 and 1 are training's
+        found = moments_of_draws(
+            self.model_.posterior(**{head: values[nodes] for head, values in self.latent_.items()}),
+            self.model_.decoder,
+            torch.from_numpy(places.reshape(-1, 2)),
+            probabilities,
+            num_draws=samples,
+            generator=torch.Generator().manual_seed(int(stream.generate_state(1)[0])),
+        )
+        return Links(pairs, logits, found.mean.astype(np.float32), found.std.astype(np.float32))
+
+    def _node_ids(self) -> list[Any]:
+        """The nodes' own ids, or their indices where they have none."""
+        check_is_fitted(self)
+        ids: list[Any] = self.graph_.ids_of(np.arange(self.graph_.num_nodes)).tolist()
+        return ids
 
     def _known_links(self) -> Pairs:
         held_out = [self.validation_.links] if self.validation_ else []
@@ -274,6 +355,10 @@ def _held_out(pairs: Any) -> HeldOut:
     if not isinstance(pairs, HeldOut):
         raise InputError(f"Held-out pairs are needed, such as split.val or split.test, not {type(pairs).__name__}.")
     return pairs
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 class GAE(_GraphAutoEncoder):

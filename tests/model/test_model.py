@@ -139,6 +139,12 @@ def test_every_posterior_repeats_itself_for_the_same_generator(name: str) -> Non
     assert torch.equal(posterior.sample(generator(3)), posterior.sample(generator(3)))
 
 
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_every_posterior_tells_whether_it_is_a_point(name: str) -> None:
+    posterior = make_posterior(name)
+    assert posterior.is_point == torch.equal(posterior.sample(generator(3)), posterior.mean)
+
+
 def test_normal_samples_spread_by_exp_log_std() -> None:
     posterior = Normal(torch.zeros(2, 3), torch.log(torch.tensor([[0.1, 1.0, 3.0], [0.5, 2.0, 0.01]])))
     chance = generator()

@@ -43,6 +43,18 @@ def test_all_pairs_match_brute_force(block: int, problem: tuple[torch.Tensor, np
     assert found.logits.tolist() == [-value for value, _, _ in expected]
 
 
+@pytest.mark.parametrize("block", [1, 30, 4_000_000])
+@given(problem=problems())
+def test_all_directed_pairs_match_brute_force(block: int, problem: tuple[torch.Tensor, np.ndarray, int]) -> None:
+    q, links, top = problem
+    size = len(q)
+    k, r, c = q.flip(0), torch.arange(size) % 3 - 1.0, torch.arange(size) % 2 * 1.0
+    known = known_pairs(links, size, CPU)
+    expected = brute_force(q @ k.T + r[:, None] + c, set(map(tuple, links.tolist())), undirected=False)[:top]
+    found = top_of_all(q, k, r, c, top=top, symmetric=False, known=known, block_size=block)
+    assert found.pairs.tolist() == [[i, j] for _, i, j in expected]
+
+
 @given(problem=problems())
 def test_each_row_matches_brute_force(problem: tuple[torch.Tensor, np.ndarray, int]) -> None:
     q, links, top = problem

@@ -7,8 +7,18 @@ import pytest
 from sklearn.decomposition import PCA
 
 from vgae.errors import InputError
+from vgae.evaluation.calibration import Calibration, equal_counts, reliability_of
 from vgae.evaluation.metrics import auc_and_ap
-from vgae.report.figures import COLOURS, LINK, latent_space, project, ranking_curves, save_figure, training_curves
+from vgae.report.figures import (
+    COLOURS,
+    LINK,
+    latent_space,
+    project,
+    ranking_curves,
+    reliability_curves,
+    save_figure,
+    training_curves,
+)
 from vgae.train.trainer import LogEntry
 
 POINTS = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 2.0], [3.0, 1.0]])
@@ -72,6 +82,33 @@ def test_area_under_the_drawn_roc_curve_is_the_auc() -> None:
     area = np.trapezoid(left.lines[0].get_ydata(), left.lines[0].get_xdata())
     assert area == pytest.approx(metrics["auc"])
     assert f"{100 * metrics['ap']:.1f}" in right.get_title()
+
+
+def test_reliability_curves_draw_the_numbers_of_reliability() -> None:
+    generator = np.random.default_rng(5)
+    links, non_links = generator.normal(6, 2, 300), generator.normal(2, 1, 300)
+    ways = {"raw": Calibration(0.0), "calibrated": Calibration(5.0, 0.9)}
+    curves = {name: reliability_of(way, links, non_links, 0.001, equal_counts) for name, way in ways.items()}
+    figure = reliability_curves(curves)
+    (axes,) = figure.axes
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["raw", "calibrated", "as promised"]
+    *drawn, promised = axes.lines
+    assert len(drawn) == 6
+    lacking = 0
+    for place, curve in enumerate(curves.values()):
+        low, high = curve.interval()
+        both = (curve.links > 0) & (curve.non_links > 0)
+        points, at_least, at_most = drawn[3 * place : 3 * place + 3]
+        np.testing.assert_array_equal(points.get_xydata(), np.stack([curve.promised, curve.observed], axis=1)[both])
+        bars = axes.collections[place].get_segments()
+        np.testing.assert_allclose([bar[:, 1] for bar in bars], np.stack([low, high], axis=1)[both])
+        np.testing.assert_allclose([bar[0, 0] for bar in bars], curve.promised[both])
+        np.testing.assert_array_equal(at_least.get_ydata(), low[curve.non_links == 0])
+        np.testing.assert_array_equal(at_most.get_ydata(), high[curve.links == 0])
+        lacking += len(at_least.get_xdata()) + len(at_most.get_xdata())
+    assert lacking > 0
+    np.testing.assert_array_equal(promised.get_xdata(), promised.get_ydata())
 
 
 @pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")])

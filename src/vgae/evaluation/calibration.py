@@ -14,6 +14,7 @@ its non-links for 1 - δ of the whole.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,9 @@ from scipy.special import expit
 from vgae.evaluation.metrics import Scores
 
 Weights = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
 NUM_BINS = 15
+EQUAL_WIDTH: Weights = np.arange(1, NUM_BINS) / NUM_BINS  # inner borders
 LEAST_SCALE, LARGEST_SCALE = 0.01, 100.0
 
 
@@ -56,28 +59,55 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Probabilities by bins: what was promised, what came, and the share of all pairs."""
+    """Probabilities by bins: what was promised, what came, the share of all pairs, and how many held-out pairs it was.
+
+    `interval` is that of the log odds of what came, by the normal approximation: of the A links of a held-out set a are
+    in a bin and of its B non-links b, so that the odds are a/b up to a factor that all bins share, and their logarithm
+    has the variance 1/a - 1/A + 1/b - 1/B. Half a pair more inside and outside the bin keeps empty counts finite.
+    """
 
     promised: Weights
     observed: Weights
     share: Weights
+    links: Counts
+    non_links: Counts
 
     @property
     def expected_calibration_error(self) -> float:
         """Mean distance between promise and outcome."""
         return float(self.share @ np.abs(self.promised - self.observed))
 
+    def interval(self, errors: float = 1.96) -> tuple[Weights, Weights]:
+        """Lower and upper end of what may have come, so many standard errors apart from the middle; 1.96 is 95%."""
+        density = self.share @ self.observed
+        factor = density / (1 - density) * self.non_links.sum() / self.links.sum()
+        links, non_links = self.links + 0.5, self.non_links + 0.5
+        variance = 1 / links - 1 / (self.links.sum() + 1) + 1 / non_links - 1 / (self.non_links.sum() + 1)
+        middle, reach = np.log(factor * links / non_links), errors * np.sqrt(variance)
+        return expit(middle - reach), expit(middle + reach)
+
 
 def reliability(
-    probabilities: Weights, labels: npt.NDArray[np.bool_], weights: Weights, num_bins: int = NUM_BINS
+    probabilities: Weights, labels: npt.NDArray[np.bool_], weights: Weights, borders: Weights = EQUAL_WIDTH
 ) -> Reliability:
-    """The reliability curve in bins of equal width; empty bins are left out."""
-    bins = np.minimum((probabilities * num_bins).astype(np.int64), num_bins - 1)
+    """The reliability curve in bins between inner borders, by default of equal width; empty bins are left out."""
+    bins = np.searchsorted(borders, probabilities, side="right")
+    num_bins = len(borders) + 1
     share = np.bincount(bins, weights, minlength=num_bins)
     filled = share > 0
     promised = np.bincount(bins, weights * probabilities, minlength=num_bins)[filled] / share[filled]
     observed = np.bincount(bins, weights * labels, minlength=num_bins)[filled] / share[filled]
-    return Reliability(promised, observed, share[filled] / weights.sum())
+    links, non_links = (np.bincount(bins[chosen], minlength=num_bins)[filled] for chosen in (labels, ~labels))
+    return Reliability(promised, observed, share[filled] / weights.sum(), links, non_links)
+
+
+def equal_counts(probabilities: Weights) -> Weights:
+    """Inner borders, taken from the probabilities, of up to ten bins with equally many pairs, at least twenty in each.
+
+    Borders that occur are the same pairs however probabilities are calibrated, and so are the bins.
+    """
+    num_bins = int(np.clip(len(probabilities) // 20, 1, 10))
+    return np.unique(np.quantile(probabilities, np.arange(1, num_bins) / num_bins, method="inverted_cdf"))
 
 
 def labels_and_weights(num_links: int, num_non_links: int, density: float) -> tuple[npt.NDArray[np.bool_], Weights]:
@@ -87,7 +117,14 @@ def labels_and_weights(num_links: int, num_non_links: int, density: float) -> tu
     return labels, weights
 
 
-def reliability_of(calibration: Calibration, links: Scores, non_links: Scores, density: float) -> Reliability:
-    """The reliability of calibrated logits of held-out pairs, weighted to a density."""
+def reliability_of(
+    calibration: Calibration,
+    links: Scores,
+    non_links: Scores,
+    density: float,
+    borders_of: Callable[[Weights], Weights] = lambda _: EQUAL_WIDTH,
+) -> Reliability:
+    """The reliability of calibrated logits of held-out pairs, weighted to a density; by default bins of equal width."""
     labels, weights = labels_and_weights(len(links), len(non_links), density)
-    return reliability(calibration.probabilities(np.concatenate([links, non_links])), labels, weights)
+    probabilities = calibration.probabilities(np.concatenate([links, non_links]))
+    return reliability(probabilities, labels, weights, borders_of(probabilities))

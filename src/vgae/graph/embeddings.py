@@ -1,6 +1,7 @@
-"""Embeddings out: one row per node, its id first."""
+"""Embeddings out, as files and tables: one row per node, its id first."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,27 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from vgae.errors import InputError
+from vgae.graph.convert import to_array
 from vgae.graph.files import atomic_write, pack_ids, write_npz
 
 EMBEDDINGS = (".csv", ".parquet", ".npz", ".txt")
+
+
+def arrow_table(ids: Sequence[Any], embeddings: npt.NDArray[np.float32]) -> pa.Table:
+    """An Arrow table: `id`, then z1, z2, …; ids that are not all whole numbers become text."""
+    keys = to_array(ids)
+    names = pa.array(keys if keys.dtype.kind in "iu" else [str(key) for key in keys.tolist()])
+    return pa.table({"id": names} | dict(zip(_columns(embeddings), embeddings.T, strict=True)))
+
+
+def data_frame(ids: Sequence[Any], embeddings: npt.NDArray[np.float32]) -> Any:
+    """A pandas data frame with the columns z1, z2, … and the ids, as they are, for its index."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError:
+        raise InputError("A data frame needs pandas; install it with pip install pandas.") from None
+    index = pandas.Index(to_array(ids), tupleize_cols=False, name="id")
+    return pandas.DataFrame(embeddings, index=index, columns=_columns(embeddings))
 
 
 def write_embeddings(path: str | Path, ids: Sequence[Any], embeddings: npt.NDArray[np.float32]) -> None:
@@ -34,9 +53,7 @@ def write_embeddings(path: str | Path, ids: Sequence[Any], embeddings: npt.NDArr
             raise InputError(
                 f"{path}: the id {broken!r} holds blanks, which word2vec's text cannot; write csv instead."
             )
-        whole = all(isinstance(name, int | np.integer) for name in ids)
-        names = pa.array([int(name) for name in ids] if whole else text)
-        table = pa.table({"id": names} | {f"z{d}": embeddings[:, d - 1] for d in range(1, embeddings.shape[1] + 1)})
+        table = arrow_table(ids, embeddings)
         with atomic_write(path) as file:
             if kind == ".parquet":
                 pyarrow.parquet.write_table(table, file)
@@ -48,3 +65,7 @@ def write_embeddings(path: str | Path, ids: Sequence[Any], embeddings: npt.NDArr
                     file.write(f"{name} {' '.join(f'{value:.7g}' for value in row)}\n".encode())
     except OSError as error:
         raise InputError(f"{path}: the file cannot be written there ({error.strerror}).") from None
+
+
+def _columns(embeddings: npt.NDArray[np.float32]) -> list[str]:
+    return [f"z{d}" for d in range(1, embeddings.shape[1] + 1)]

@@ -17,6 +17,7 @@ class Posterior(Protocol):
     """A distribution over N×latent_dim embeddings whose parameters are the encoder's heads."""
 
     heads: ClassVar[tuple[str, ...]]
+    is_point: ClassVar[bool]  # whether every draw is the mean
 
     @property
     def mean(self) -> Tensor:
@@ -31,6 +32,7 @@ class Delta:
     """A point mass: what a GAE infers."""
 
     heads: ClassVar[tuple[str, ...]] = ("mean",)
+    is_point: ClassVar[bool] = True
     mean: Tensor
 
     def sample(self, generator: torch.Generator) -> Tensor:  # noqa: ARG002 - a point needs no chance
@@ -43,6 +45,7 @@ class Normal:
     """A diagonal normal distribution: what a VGAE infers."""
 
     heads: ClassVar[tuple[str, ...]] = ("mean", "log_std")
+    is_point: ClassVar[bool] = False
     mean: Tensor
     log_std: Tensor
 

@@ -59,14 +59,18 @@ def top_of_all(
     pairs, logits = q.new_empty(0, 2, dtype=torch.int64), q.new_empty(0)
     num_columns = len(q if k is None else k)
     for rows in torch.split(torch.arange(len(q), device=q.device), max(1, block_size // num_columns)):
-        block = _logits(q, k, row_bias, column_bias, rows, known)
+        first = int(rows[0]) if symmetric else 0
+        block = _logits(q, k, row_bias, column_bias, rows, known, first)
         if symmetric:
-            block = block.masked_fill(torch.arange(num_columns, device=q.device) <= rows[:, None], -torch.inf)
-        found, values = _best(block.view(1, -1), top, rows[:1])
-        places = found[:, 1]  # in the block, row by row: earlier places are smaller pairs
-        columns = places % num_columns
-        found = torch.stack([rows[0] + places.div(num_columns, rounding_mode="floor"), columns], dim=1)
-        pairs, logits = torch.cat([pairs, found]), torch.cat([logits, values])
+            square = block[:, : len(rows)]
+            square.masked_fill_(torch.ones_like(square, dtype=torch.bool).tril(), -torch.inf)
+        values = block.view(-1)
+        if len(logits) < top:
+            places = _best(values[None], top, rows[:1])[0][:, 1]
+        else:  # what equals the worst that is kept comes after it
+            places = torch.nonzero(values > logits[-1])[:, 0]
+        found = torch.stack([rows[0] + places // block.shape[1], first + places % block.shape[1]], dim=1)
+        pairs, logits = torch.cat([pairs, found]), torch.cat([logits, values[places]])
         order = logits.argsort(descending=True, stable=True)[:top]
         pairs, logits = pairs[order], logits[order]
     return TopPairs(pairs, logits)
@@ -87,29 +91,32 @@ def _logits(
     column_bias: Tensor | None,
     rows: Tensor,
     known: tuple[Tensor, Tensor],
+    first: int = 0,
 ) -> Tensor:
-    """All logits of some rows, minus infinity where a pair is left out."""
+    """The logits of some rows, from the first column wanted on, minus infinity where a pair is left out."""
     check_factors(q, k, row_bias, column_bias, None)
-    logits = q[rows] @ (q if k is None else k).T
+    logits = q[rows] @ (q if k is None else k)[first:].T
     if row_bias is not None:
         logits += row_bias[rows, None]
     if column_bias is not None:
-        logits += column_bias
+        logits += column_bias[first:]
     starts, columns = known
     counts = starts[rows + 1] - starts[rows]
     places = torch.arange(len(rows), device=q.device).repeat_interleave(counts)
-    first = starts[rows] - torch.cat([counts.new_zeros(1), counts.cumsum(0)[:-1]])
-    entries = torch.arange(len(places), device=q.device) + first[places]
-    logits[places, columns[entries]] = -torch.inf
-    logits[torch.arange(len(rows), device=q.device), rows] = -torch.inf
+    offset = starts[rows] - torch.cat([counts.new_zeros(1), counts.cumsum(0)[:-1]])
+    reached = columns[torch.arange(len(places), device=q.device) + offset[places]] - first
+    inside = reached >= 0
+    logits[places[inside], reached[inside]] = -torch.inf
+    logits[torch.arange(len(rows), device=q.device), rows - first] = -torch.inf
     return logits
 
 
 def _best(logits: Tensor, top: int, rows: Tensor) -> tuple[Tensor, Tensor]:
     """The best places of each row, best first, those at minus infinity left out; equal logits in order of place."""
-    values, places = logits.topk(min(top, logits.shape[1]), dim=1)
-    last = values[:, -1:]
-    cut = (logits == last).sum(dim=1) > (values == last).sum(dim=1)
+    width = min(top, logits.shape[1])
+    values, places = logits.topk(min(top + 1, logits.shape[1]), dim=1)  # one more, to see a tie across the cut
+    last, places = values[:, width - 1 : width], places[:, :width].clone()
+    cut = (values[:, width:] == last).any(dim=1)
     for row in torch.nonzero(cut & torch.isfinite(last[:, 0]))[:, 0].tolist():  # ties across the cut: the first of them
         above = torch.nonzero(logits[row] > last[row])[:, 0]
         tied = torch.nonzero(logits[row] == last[row])[:, 0][: places.shape[1] - len(above)]

@@ -1,9 +1,9 @@
-"""Pictures: the latent space (the paper's Figure 1), training curves, ROC and precision-recall curves.
+"""Pictures: the latent space (the paper's Figure 1), training curves, ROC, precision-recall and reliability curves.
 
 matplotlib is an extra and takes its time to import, so it is loaded when the first picture is drawn.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import precision_recall_curve, roc_curve
 
 from vgae.errors import InputError
+from vgae.evaluation.calibration import Reliability
 from vgae.evaluation.metrics import Scores, auc_and_ap
 from vgae.graph.files import atomic_write
 from vgae.graph.pairs import AnyArray, Pairs
@@ -101,6 +102,28 @@ def ranking_curves(links: Scores, non_links: Scores) -> Any:
     right.set(xlabel="recall", ylabel="precision", title=f"Precision-recall, AP {100 * metrics['ap']:.1f}")
     for axes in (left, right):
         axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    return figure
+
+
+def reliability_curves(curves: Mapping[str, Reliability]) -> Any:
+    """What probabilities promised against what came, on logarithmic axes: one curve for each way to make them.
+
+    Bars are 95% intervals. A bin without non-links tells only what came at least, one without links what came at most:
+    they are triangles at that end of their interval.
+    """
+    figure, axes = _canvas(width=4.6, height=4.6)
+    axes.set(xscale="log", yscale="log", xlabel="predicted probability", ylabel="share of links among such pairs")
+    for (name, curve), colour in zip(curves.items(), (COLOURS[1], COLOURS[0]), strict=True):
+        low, high = curve.interval()
+        both = (curve.links > 0) & (curve.non_links > 0)
+        axes.vlines(curve.promised[both], low[both], high[both], color=colour, linewidth=1, alpha=0.6)
+        axes.plot(curve.promised[both], curve.observed[both], "o-", color=colour, markersize=4, linewidth=1, label=name)
+        for lacking, end, marker in ((curve.non_links == 0, low, "^"), (curve.links == 0, high, "v")):
+            axes.plot(curve.promised[lacking], end[lacking], marker, color=colour, markerfacecolor="white")
+    least = min(axes.get_xlim()[0], axes.get_ylim()[0])
+    axes.plot([least, 1], [least, 1], color=LINK, linestyle=":", linewidth=1, zorder=0, label="as promised")
+    axes.set(xlim=(least, 1.5), ylim=(least, 1.5), aspect="equal")
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8, columnspacing=1.2)
     return figure
 
 
