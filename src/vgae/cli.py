@@ -8,9 +8,11 @@ import csv
 import io
 import json
 import os
+import shlex
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +24,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from vgae.baselines import BASELINES
-from vgae.errors import InputError, VgaeError
+from vgae.errors import InputError, StoppedError, VgaeError
 from vgae.estimator import ESTIMATORS, Links
 from vgae.evaluation.calibration import Calibration, reliability_of
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
@@ -40,8 +42,10 @@ from vgae.objective.plan import bytes_available, calibrate, choose_objective, du
 from vgae.report.figures import PROJECTIONS, latent_space, project, ranking_curves, save_figure, training_curves
 from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
+from vgae.train.checkpoint import has_checkpoint, kept_iteration
 from vgae.train.config import Config, choose_device
-from vgae.train.run import Run, new_run_folder, read_run, write_run
+from vgae.train.folder import Stage, finished_run, new_run_folder, require_same_run, stage_of
+from vgae.train.run import CHECKPOINT, Run, read_run, write_run
 from vgae.train.trainer import workload
 from vgae.version import __version__
 
@@ -108,6 +112,13 @@ def train(
     precision: Precision = DEFAULTS.precision,
     out_folder: Annotated[Path | None, typer.Option("--out", help="Run folder.  [default: runs/GRAPH-MODEL]")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in that folder.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with what an interrupted training left there.")
+    ] = False,
+    checkpoint_every: Annotated[
+        float | None,
+        typer.Option(help="Seconds between checkpoints, 0: at every iteration.  [default: 1% of the time]"),
+    ] = None,
     source: Source = None,
     target: Target = None,
     delimiter: Delimiter = None,
@@ -135,20 +146,30 @@ def train(
     name, data = _open_graph(graph, source=source, target=target, delimiter=delimiter, header=header)
     split = split_links(data, val=val, test=test, seed=split_seed)
     folder = out_folder or Path("runs") / f"{Path(name).stem}-{model}{'' if config.features else '-no-features'}"
-    with new_run_folder(folder, overwrite=overwrite) as staging:
-        if not as_json:
-            notes.print(f"{name}: {data} · {data.cleaning}", highlight=False, soft_wrap=True)
-        parameters = asdict(config)
-        estimator = ESTIMATORS[parameters.pop("model")](**parameters, progress=not as_json)
-        estimator.fit(split.train, validation=split.val if len(split.val) else None)
-        run = estimator.to_run(split, dataset=name)
-        write_run(staging, run)
+    shown = Console(quiet=True) if as_json else notes
+    run = finished_run(folder) if resume and not overwrite else None
+    if run is not None:
+        require_same_run(folder, run, config, split)
+        shown.print(f"{folder}: this run is complete, with nothing to resume", highlight=False, soft_wrap=True)
+    else:
+        with _told_how_to_go_on(folder), new_run_folder(folder, overwrite=overwrite, resume=resume) as place:
+            shown.print(f"{name}: {data} · {data.cleaning}", highlight=False, soft_wrap=True)
+            if resume and not has_checkpoint(place.checkpoint):
+                shown.print(f"{folder}: nothing to resume, so from the beginning", highlight=False, soft_wrap=True)
+            parameters = asdict(config)
+            estimator = ESTIMATORS[parameters.pop("model")](**parameters, progress=not as_json)
+            validation = split.val if len(split.val) else None
+            estimator.fit(
+                split.train, validation=validation, checkpoint=place.checkpoint, checkpoint_every=checkpoint_every
+            )
+            run = estimator.to_run(split, dataset=name)
+            write_run(place.staging, run)
+        shown.print(
+            f"trained {model.upper()} in {run.facts.seconds:.1f} s, kept in {folder}", highlight=False, soft_wrap=True
+        )
     if as_json:
         _print_json(_summary(folder, run))
     else:
-        notes.print(
-            f"trained {model.upper()} in {run.facts.seconds:.1f} s, kept in {folder}", highlight=False, soft_wrap=True
-        )
         _print_scores(run.metrics, _paper_of(run), ("auc", "ap"))
 
 
@@ -444,6 +465,20 @@ def datasets(
     out.print(table)
 
 
+@contextmanager
+def _told_how_to_go_on(folder: Path) -> Iterator[None]:
+    """On Ctrl-C, say what is kept of a training and which command goes on with it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if stage_of(folder) is not Stage.UNFINISHED:
+            raise StoppedError("Interrupted before the first iteration was over; nothing was kept") from None
+        given = [argument for argument in sys.argv[1:] if argument not in ("--overwrite", "--resume")]
+        command = shlex.join(["vgae", *given, "--resume"])
+        iteration = kept_iteration(folder / CHECKPOINT)
+        raise StoppedError(f"Interrupted at iteration {iteration}; {command} goes on") from None
+
+
 def _table_1(table: Mapping[str, Mapping[str, Cell]]) -> Table:
     """Our AUC / AP in percent, and the paper's below."""
     view = Table(box=None, pad_edge=False)
@@ -574,10 +609,12 @@ def main() -> None:
         if code == INTERRUPTED:  # typer makes an exit code of Ctrl-C
             raise KeyboardInterrupt
     except (KeyboardInterrupt, typer.Abort):
-        code = _fail("Interrupted; nothing was kept", INTERRUPTED, debug)
+        code = _fail("Interrupted; nothing new was kept", INTERRUPTED, debug)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)  # where Ctrl-C hit an import, sys.exit would end in death by SIGINT and another exit code
+    except StoppedError as error:
+        sys.exit(_fail(str(error), INTERRUPTED, debug))
     except InputError as error:
         sys.exit(_fail(str(error), 2, debug))
     except VgaeError as error:

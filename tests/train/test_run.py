@@ -11,7 +11,8 @@ from safetensors.torch import load_file, save_file
 
 import vgae
 from vgae.errors import InputError
-from vgae.train.run import FILES, new_run_folder, read_run
+from vgae.train.folder import new_run_folder
+from vgae.train.run import FILES, read_run
 
 
 @pytest.fixture(scope="module")
@@ -115,18 +116,6 @@ def test_link_to_a_folder_is_followed_and_kept(tmp_path: Path, split: vgae.LinkS
     assert vgae.load(tmp_path / "real").iterations == 2
 
 
-def test_whoever_finishes_second_is_refused(tmp_path: Path) -> None:
-    def train_twice() -> None:
-        with new_run_folder(tmp_path / "run") as first, new_run_folder(tmp_path / "run") as second:
-            (first / "a").write_text("first")
-            (second / "a").write_text("second")
-
-    with pytest.raises(InputError, match="already used"):
-        train_twice()
-    assert (tmp_path / "run" / "a").read_text() == "second"
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
 def test_failure_removes_the_folders_it_made(tmp_path: Path) -> None:
     def fail() -> None:
         with new_run_folder(tmp_path / "a" / "b" / "c"):
@@ -170,8 +159,8 @@ def test_failure_while_writing_leaves_nothing_and_keeps_the_old_run(run: Path) -
     before = {path.name: path.read_bytes() for path in run.iterdir()}
 
     def write_half() -> None:
-        with new_run_folder(run, overwrite=True) as staging:
-            (staging / "model.safetensors").write_bytes(b"half")
+        with new_run_folder(run, overwrite=True) as place:
+            (place.staging / "model.safetensors").write_bytes(b"half")
             raise RuntimeError("disk full")
 
     with pytest.raises(RuntimeError, match="disk full"):
