@@ -2,12 +2,10 @@
 
 import hashlib
 import json
-import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.torch import load_file, save_file
 
 import vgae
 from vgae.errors import InputError
@@ -200,28 +198,6 @@ def test_truncated_file_is_refused_even_if_its_hash_was_forged(run: Path, name: 
         vgae.load(run)
 
 
-def test_weights_of_another_shape_are_refused(run: Path) -> None:
-    tensors = load_file(run / "model.safetensors")
-    save_file({name: tensor[:-1].clone() for name, tensor in tensors.items()}, run / "model.safetensors")
-    forge_hash(run, "model.safetensors")
-    with pytest.raises(InputError, match="damaged"):
-        vgae.load(run)
-
-
-def test_pickle_in_place_of_the_weights_is_refused_and_not_executed(run: Path, tmp_path: Path) -> None:
-    marker = tmp_path / "executed"
-
-    class Trap:
-        def __reduce__(self) -> tuple[object, tuple[str]]:
-            return Path.touch, (marker,)  # type: ignore[return-value]
-
-    (run / "model.safetensors").write_bytes(pickle.dumps(Trap()))
-    forge_hash(run, "model.safetensors")
-    with pytest.raises(InputError, match="damaged"):
-        vgae.load(run)
-    assert not marker.exists()
-
-
 @pytest.mark.parametrize("content", ["", "{", "[1]", '{"format": 99}', '{"format": 1}', "\x00"])
 def test_nonsense_config_is_refused(run: Path, content: str) -> None:
     (run / "config.json").write_text(content)
@@ -232,3 +208,47 @@ def test_nonsense_config_is_refused(run: Path, content: str) -> None:
 def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such run folder"):
         read_run(tmp_path / "nowhere")
+
+
+def test_unfinished_run_says_so(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    folder = tmp_path / "run"
+    vgae.GAE(iterations=2).fit(split.train, checkpoint=folder / "checkpoint", checkpoint_every=0)
+    with pytest.raises(InputError, match="this run is unfinished; vgae train with --resume goes on with it"):
+        read_run(folder)
+    vgae.GAE(iterations=2).fit(split.train).save(folder, overwrite=True)
+    assert {path.name for path in folder.iterdir()} == {"config.json", *FILES}
+
+
+def test_what_a_killed_process_left_before_its_first_checkpoint_is_nothing(
+    tmp_path: Path, split: vgae.LinkSplit
+) -> None:
+    (tmp_path / "run" / "checkpoint" / "run").mkdir(parents=True)
+    (tmp_path / "run" / "lock").touch()
+    (tmp_path / "run" / "checkpoint" / "lock").touch()
+    (tmp_path / "run" / "checkpoint" / "run" / ".split.npz.a1b2").write_bytes(b"half")
+    vgae.GAE(iterations=2).fit(split.train).save(tmp_path / "run")
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"config.json", *FILES}
+
+
+@pytest.mark.parametrize("inside", ["checkpoint/epoch-3.pt", "checkpoint/run/model.bin", "latent.png"])
+def test_folders_of_other_programs_are_spared(tmp_path: Path, split: vgae.LinkSplit, inside: str) -> None:
+    path = tmp_path / "run" / inside
+    path.parent.mkdir(parents=True)
+    path.write_text("not ours")
+    model = vgae.GAE(iterations=2).fit(split.train)
+    with pytest.raises(InputError, match="already used"):
+        model.save(tmp_path / "run")
+    with pytest.raises(InputError, match="not a run of vgae"):
+        model.save(tmp_path / "run", overwrite=True)
+    assert path.read_text() == "not ours"
+    assert [found.name for found in tmp_path.rglob("*") if found.is_file()] == [path.name]
+
+
+def test_linked_checkpoint_folder_is_not_followed(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "checkpoint.json").write_text("{}")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "checkpoint").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="not a run of vgae"):
+        vgae.GAE(iterations=2).fit(split.train).save(tmp_path / "run", overwrite=True)
+    assert (tmp_path / "elsewhere" / "checkpoint.json").exists()

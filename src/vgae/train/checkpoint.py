@@ -244,7 +244,10 @@ def read_checkpoint(folder: Path, owner: Owner, layout: Layout) -> TrainingState
 def _read(folder: Path, owner: Owner, layout: Layout) -> TrainingState:
     if (folder / DESCRIPTION).is_symlink():
         raise InputError(_damaged(folder, f"{DESCRIPTION} is a link"))
-    content = read_json(folder / DESCRIPTION)
+    try:
+        content = read_json(folder / DESCRIPTION)
+    except InputError:
+        raise InputError(_damaged(folder, f"{DESCRIPTION} is not readable")) from None
     if content.get("format") != FORMAT:
         raise InputError(f"{folder}: a checkpoint that this version of vgae does not read; --overwrite it.")
     given_hash = content.pop("hash", None)

@@ -195,7 +195,10 @@ def _restore_model(config: Config, input_dim: int, tensors: dict[str, Tensor]) -
     with torch.device("meta"):  # which takes no memory, however large the numbers in config.json are
         model = AutoEncoder.from_paper(config.model, input_dim, config.hidden_dim, config.latent_dim, torch.Generator())
     weights = {name: tensor for name, tensor in tensors.items() if not name.startswith(LATENT)}
-    model.load_state_dict(weights, assign=True)
+    try:
+        model.load_state_dict(weights, assign=True)
+    except RuntimeError:
+        raise InputError("model.safetensors: these are not the weights of the model in config.json.") from None
     return model.requires_grad_()
 
 
