@@ -67,9 +67,9 @@ class Memory(Keeper):
 
 def bits(trained: Trained) -> dict[str, Any]:
     """All that must not depend on interruptions."""
-    weights = {name: tensor.numpy().tobytes() for name, tensor in trained.model.state_dict().items()}
+    weights = {name: tensor.cpu().numpy().tobytes() for name, tensor in trained.model.state_dict().items()}
     history = [replace(entry, seconds=0) for entry in trained.history]
-    return {"weights": weights, "mean": trained.posterior.mean.numpy().tobytes(), "history": history} | {
+    return {"weights": weights, "mean": trained.posterior.mean.cpu().numpy().tobytes(), "history": history} | {
         name: getattr(trained, name) for name in ("objective", "objective_reason", "best_iteration")
     }
 
@@ -82,9 +82,13 @@ def resume(folder: Path, split: vgae.LinkSplit, config: Config, watcher: Watcher
 # ----------------------------------------------------------------------------------------------------- same bits
 
 
+GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="it is about recorded steps"))
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_iteration_can_be_gone_on_from(tmp_path: Path, split: vgae.LinkSplit, kind: str) -> None:
-    config, memory = KINDS[kind], Memory()
+def test_every_iteration_can_be_gone_on_from(tmp_path: Path, split: vgae.LinkSplit, kind: str, device: str) -> None:
+    config, memory = replace(KINDS[kind], device=device), Memory()
     whole = train(split.train, config, split.val, keeper=memory)
     owner = Owner.of(split.train, config, split.val)
     assert [state.iteration for state in memory.states] == list(range(1, whole.history[-1].iteration + 1))

@@ -73,12 +73,8 @@ class Owner:
             pairs.update(f"{len(part)}".encode() + part.astype("<i8").tobytes())
         return cls(config, graph.content_hash, pairs.hexdigest(), choose_device(config.device).type)
 
-    def describe(self) -> dict[str, Any]:
-        """As it stands in checkpoint.json."""
-        return {**asdict(self), "config_hash": hash_json(asdict(self.config))}
-
     def require_same(self, described: dict[str, Any]) -> None:
-        """Refuse what belongs to another training, and say in what it differs."""
+        """Refuse what belongs to another training, as checkpoint.json describes it, and say in what it differs."""
         theirs = Config.from_json(described["config"])
         found = differences(theirs, self.config)
         if described["device"] != self.device:
@@ -183,7 +179,7 @@ class Checkpoints(Keeper):
             write_checkpoint(self.folder, self.owner, state)
         self.schedule.wrote(self.clock() - began)
         if self.stop.asked:
-            raise KeyboardInterrupt(f"Stopped after iteration {state.iteration}; {self.folder} keeps its state.")
+            raise KeyboardInterrupt(f"Training was stopped after iteration {state.iteration}.")
 
 
 def has_checkpoint(folder: Path) -> bool:
@@ -213,7 +209,7 @@ def write_checkpoint(folder: Path, owner: Owner, state: TrainingState) -> None:
         "format": FORMAT,
         "vgae": __version__,
         "torch": torch.__version__,
-        "owner": owner.describe(),
+        "owner": asdict(owner),
         **{field.name: getattr(state, field.name) for field in fields(state) if field.name != "tensors"},
         "history": [asdict(entry) for entry in state.history],
         "sha256": hashlib.sha256(tensors).hexdigest(),

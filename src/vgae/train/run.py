@@ -192,14 +192,17 @@ def _check_numbers(tensors: dict[str, Tensor]) -> None:
 
 
 def _restore_model(config: Config, input_dim: int, tensors: dict[str, Tensor]) -> AutoEncoder:
-    with torch.device("meta"):  # which takes no memory, however large the numbers in config.json are
-        model = AutoEncoder.from_paper(config.model, input_dim, config.hidden_dim, config.latent_dim, torch.Generator())
     weights = {name: tensor for name, tensor in tensors.items() if not name.startswith(LATENT)}
+    refusal = "model.safetensors: these are not the weights of the model in config.json."
+    layers = (input_dim * config.hidden_dim, config.hidden_dim * config.latent_dim)
+    if max(layers) > sum(tensor.numel() for tensor in weights.values()):  # before any memory is taken for them
+        raise InputError(refusal)
+    model = AutoEncoder.from_paper(config.model, input_dim, config.hidden_dim, config.latent_dim, torch.Generator())
     try:
-        model.load_state_dict(weights, assign=True)
+        model.load_state_dict(weights)
     except RuntimeError:
-        raise InputError("model.safetensors: these are not the weights of the model in config.json.") from None
-    return model.requires_grad_()
+        raise InputError(refusal) from None
+    return model
 
 
 def _check_latent(model: AutoEncoder, latent: dict[str, Tensor], split: LinkSplit) -> None:
