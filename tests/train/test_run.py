@@ -9,7 +9,7 @@ import pytest
 
 import vgae
 from vgae.errors import InputError
-from vgae.train.folder import new_run_folder
+from vgae.train.folder import finished_run, new_run_folder
 from vgae.train.run import FILES, read_run
 
 
@@ -252,3 +252,40 @@ def test_linked_checkpoint_folder_is_not_followed(tmp_path: Path, split: vgae.Li
     with pytest.raises(InputError, match="not a run of vgae"):
         vgae.GAE(iterations=2).fit(split.train).save(tmp_path / "run", overwrite=True)
     assert (tmp_path / "elsewhere" / "checkpoint.json").exists()
+
+
+@pytest.mark.parametrize("moved", range(6))
+def test_moves_that_were_cut_short_are_completed(run: Path, split: vgae.LinkSplit, moved: int) -> None:
+    """A process was killed after it had moved so many files of a finished run up."""
+    new = vgae.GAE(iterations=2).fit(split.train, validation=split.val)
+    new.save(run.parent / "new", split=split)
+    staging = run / "checkpoint" / "run"
+    staging.mkdir(parents=True)
+    for path in (run.parent / "new").iterdir():
+        (staging / path.name).write_bytes(path.read_bytes())
+    if moved:
+        (run / "config.json").unlink()
+    for name in FILES[: max(0, moved - 1)]:
+        (staging / name).replace(run / name)
+    with pytest.raises(InputError, match="an unfinished run is there"):
+        new.save(run)
+    found = finished_run(run)
+    assert found is not None
+    assert found.config == new.config_
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == {
+        path.name: path.read_bytes() for path in (run.parent / "new").iterdir()
+    }
+
+
+def test_overwriting_what_was_cut_short_can_be_cut_short_too(run: Path, split: vgae.LinkSplit) -> None:
+    staging = run / "checkpoint" / "run"
+    staging.mkdir(parents=True)
+    (run / "config.json").replace(staging / "config.json")
+
+    def fail() -> None:
+        with new_run_folder(run, overwrite=True):
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert vgae.load(run).score(split.test)["auc"] > 0

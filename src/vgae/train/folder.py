@@ -67,6 +67,8 @@ def new_run_folder(folder: Path, *, overwrite: bool = False, resume: bool = Fals
                 made = [path for path in (target, *target.parents) if not path.exists()]
                 target.mkdir(parents=True, exist_ok=True)
                 held.enter_context(_writing(folder))
+                if _is_promised(target) and (overwrite or resume):
+                    _promote(target)
                 _require_usable(folder, stage_of(target), overwrite=overwrite, resume=resume)
                 place = _prepare(target, resume=resume)
             except OSError as error:
@@ -75,7 +77,8 @@ def new_run_folder(folder: Path, *, overwrite: bool = False, resume: bool = Fals
             try:
                 yield place
             except BaseException:
-                shutil.rmtree(place.staging if has_checkpoint(place.checkpoint) else place.checkpoint)
+                useless = place.staging if has_checkpoint(place.checkpoint) else place.checkpoint
+                shutil.rmtree(useless, ignore_errors=True)
                 raise
             _promote(target)
     except BaseException:
@@ -152,6 +155,8 @@ def _writing(folder: Path) -> AbstractContextManager[None]:
 def _prepare(folder: Path, *, resume: bool) -> Workplace:
     checkpoint = folder / CHECKPOINT
     staging = checkpoint / STAGING
+    if not resume:
+        (checkpoint / DESCRIPTION).unlink(missing_ok=True)  # first, so that half of a checkpoint is never taken for one
     shutil.rmtree(staging if resume else checkpoint, ignore_errors=True)
     staging.mkdir(parents=True)
     return Workplace(checkpoint, staging)
