@@ -467,12 +467,12 @@ def datasets(
 
 @contextmanager
 def _told_how_to_go_on(folder: Path) -> Iterator[None]:
-    """On Ctrl-C, say what is kept of a training and which command goes on with it."""
+    """On Ctrl-C, say which command goes on with what is kept of a training, if anything is."""
     try:
         yield
     except KeyboardInterrupt:
         if stage_of(folder) is not Stage.UNFINISHED:
-            raise StoppedError("Interrupted before the first iteration was over; nothing was kept") from None
+            raise
         given = [argument for argument in sys.argv[1:] if argument not in ("--overwrite", "--resume")]
         command = shlex.join(["vgae", *given, "--resume"])
         iteration = kept_iteration(folder / CHECKPOINT)
