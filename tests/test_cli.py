@@ -2,10 +2,10 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -422,19 +422,42 @@ def test_own_file_is_not_taken_for_a_dataset_of_the_paper(tmp_path: Path) -> Non
     assert "kept in a[bold]b" in result.stderr
 
 
-def test_ctrl_c_says_so_and_leaves_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "vgae", "train", "cora", "--iterations", "1000000", "--out", "new/run"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    for _ in range(1200):
-        if (tmp_path / "new").exists():
-            break
-        time.sleep(0.05)
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+def test_ctrl_c_keeps_the_state_and_says_how_to_go_on(tmp_path: Path) -> None:
+    path = small_graph(tmp_path / "ring.npz")
+    arguments = ["train", path, "--val", "0.1", "--test", "0.1", "--iterations", "1000000", "--out", "new/run"]
+    command = [sys.executable, "-m", "vgae", *arguments]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert any(line.startswith("objective") for line in process.stderr)  # from here on Ctrl-C is heard
+        assert_refused(run_vgae(*arguments, cwd=tmp_path), "new/run", "another process is writing this run")
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
     assert process.returncode == 130
-    assert said.splitlines()[-1] == "vgae: Interrupted; nothing was kept."
-    assert list(tmp_path.iterdir()) == []
+    found = re.search(r"^vgae: Interrupted at iteration (\d+); (vgae .* --resume) goes on\.$", said, re.MULTILINE)
+    assert found is not None, said
+    assert found[2].split() == ["vgae", *arguments, "--resume"]
+    kept = json.loads((tmp_path / "new/run/checkpoint/checkpoint.json").read_text())
+    assert kept["iteration"] == int(found[1])
+    assert sorted(path.name for path in (tmp_path / "new/run").iterdir()) == ["checkpoint"]
+    assert_refused(
+        run_vgae(*arguments, cwd=tmp_path), "new/run", "an unfinished run is there", "--resume", "--overwrite"
+    )
+    other = run_vgae(*arguments, "--seed", "7", "--resume", "--json", cwd=tmp_path)
+    assert_refused(other, "new/run/checkpoint", "seed 0, not 7")
+
+
+def test_resume_starts_where_nothing_is_and_ends_where_all_is_done(tmp_path: Path) -> None:
+    path = small_graph(tmp_path / "ring.npz")
+    arguments = ["train", path, "--val", "0.1", "--test", "0.1", "--iterations", "3", "--out", "run", "--resume"]
+    first = run_vgae(*arguments, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "run: nothing to resume, so from the beginning" in first.stderr
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    again = run_vgae(*arguments, cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (0, first.stdout)
+    assert "run: this run is complete, with nothing to resume" in again.stderr
+    assert_refused(run_vgae(*arguments, "--latent-dim", "3", cwd=tmp_path), "complete", "latent_dim 16, not 3")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
 def test_nothing_held_out_is_null_in_json(tmp_path: Path) -> None:

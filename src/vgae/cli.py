@@ -5,8 +5,11 @@ nothing else there. Errors are one sentence: exit 2 for bad input, 1 for a failu
 """
 
 import os
+import shlex
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +20,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vgae.baselines import BASELINES
-from vgae.errors import InputError, VgaeError
+from vgae.errors import InputError, StoppedError, VgaeError
 from vgae.estimator import ESTIMATORS, Links
 from vgae.evaluation.calibration import Calibration, equal_counts, reliability_of
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
@@ -44,8 +47,10 @@ from vgae.report.figures import (
 )
 from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
+from vgae.train.checkpoint import has_checkpoint, kept_iteration
 from vgae.train.config import Config, choose_device
-from vgae.train.run import Run, new_run_folder, read_run, write_run
+from vgae.train.folder import Stage, finished_run, new_run_folder, require_same_run, stage_of
+from vgae.train.run import CHECKPOINT, Run, read_run, write_run
 from vgae.train.trainer import workload
 from vgae.version import __version__
 
@@ -128,6 +133,13 @@ def train(
     precision: Precision = DEFAULTS.precision,
     out_folder: Annotated[Path | None, typer.Option("--out", help="Run folder.  [default: runs/GRAPH-MODEL]")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in that folder.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with what an interrupted training left there.")
+    ] = False,
+    checkpoint_every: Annotated[
+        float | None,
+        typer.Option(help="Seconds between checkpoints, 0: at every iteration.  [default: 1% of the time]"),
+    ] = None,
     source: Source = None,
     target: Target = None,
     delimiter: Delimiter = None,
@@ -178,18 +190,28 @@ def train(
     data = reading.graph
     split = split_links(data, val=val, test=test, seed=split_seed)
     folder = out_folder or Path("runs") / f"{Path(name).stem}-{model}{'' if config.features else '-no-features'}"
-    with new_run_folder(folder, overwrite=overwrite) as staging:
-        if not as_json:
-            note(f"{name}: {data} · {data.cleaning}")
-        parameters = asdict(config)
-        estimator = ESTIMATORS[parameters.pop("model")](**parameters, progress=not as_json)
-        estimator.fit(split.train, validation=split.val if len(split.val) else None)
-        run = estimator.to_run(split, dataset=name, recipe=reading.recipe)
-        write_run(staging, run)
+    say = _say_nothing if as_json else note
+    run = finished_run(folder) if resume and not overwrite else None
+    if run is not None:
+        require_same_run(folder, run, config, split)
+        say(f"{folder}: this run is complete, with nothing to resume")
+    else:
+        with _told_how_to_go_on(folder), new_run_folder(folder, overwrite=overwrite, resume=resume) as place:
+            say(f"{name}: {data} · {data.cleaning}")
+            if resume and not has_checkpoint(place.checkpoint):
+                say(f"{folder}: nothing to resume, so from the beginning")
+            parameters = asdict(config)
+            estimator = ESTIMATORS[parameters.pop("model")](**parameters, progress=not as_json)
+            validation = split.val if len(split.val) else None
+            estimator.fit(
+                split.train, validation=validation, checkpoint=place.checkpoint, checkpoint_every=checkpoint_every
+            )
+            run = estimator.to_run(split, dataset=name, recipe=reading.recipe)
+            write_run(place.staging, run)
+        say(f"trained {model.upper()} in {run.facts.seconds:.1f} s, kept in {folder}")
     if as_json:
         print_json(_summary(folder, run))
     else:
-        note(f"trained {model.upper()} in {run.facts.seconds:.1f} s, kept in {folder}")
         print_scores(run.metrics, _paper_of(run), ("auc", "ap"))
 
 
@@ -530,6 +552,24 @@ def datasets(
     print_table(titles, rows, numbers=titles[1:5])
 
 
+def _say_nothing(_: str) -> None:
+    """What `note` becomes where only JSON is wanted."""
+
+
+@contextmanager
+def _told_how_to_go_on(folder: Path) -> Iterator[None]:
+    """On Ctrl-C, say which command goes on with what is kept of a training, if anything is."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if stage_of(folder) is not Stage.UNFINISHED:
+            raise
+        given = [argument for argument in sys.argv[1:] if argument not in ("--overwrite", "--resume")]
+        command = shlex.join(["vgae", *given, "--resume"])
+        iteration = kept_iteration(folder / CHECKPOINT)
+        raise StoppedError(f"Interrupted at iteration {iteration}; {command} goes on") from None
+
+
 def _open_graph(given: str, **options: Any) -> tuple[str, Reading]:
     """A dataset by name or a graph from a file, with the name it goes by; what was assumed in reading is told."""
     if given.lower() in DATASETS:
@@ -621,10 +661,12 @@ def main() -> None:
         if code == INTERRUPTED:  # typer makes an exit code of Ctrl-C
             raise KeyboardInterrupt
     except (KeyboardInterrupt, typer.Abort):
-        code = _fail("Interrupted; nothing was kept", INTERRUPTED, debug)
+        code = _fail("Interrupted; nothing new was kept", INTERRUPTED, debug)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)  # where Ctrl-C hit an import, sys.exit would end in death by SIGINT and another exit code
+    except StoppedError as error:
+        sys.exit(_fail(str(error), INTERRUPTED, debug))
     except InputError as error:
         sys.exit(_fail(str(error), 2, debug))
     except VgaeError as error:

@@ -15,3 +15,7 @@ class InputError(VgaeError, ValueError):
 
 class TrainingError(VgaeError, RuntimeError):
     """Training went wrong on valid input, for instance by a loss that is no longer finite."""
+
+
+class StoppedError(VgaeError):
+    """The command was interrupted with Ctrl-C; the message says what is kept and how to go on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -27,10 +28,12 @@ from vgae.model.draws import moments_of_draws
 from vgae.model.inputs import EncoderInputs
 from vgae.objective.terms import Weighting
 from vgae.ops import known_pairs, top_of_all, top_of_each_row
+from vgae.train.checkpoint import Checkpoints, Owner
 from vgae.train.config import Config, choose_device
+from vgae.train.folder import new_run_folder
 from vgae.train.progress import ProgressBar
-from vgae.train.run import Facts, Run, new_run_folder, read_run, write_run
-from vgae.train.trainer import train
+from vgae.train.run import CHECKPOINT, CONFIG, Facts, Run, read_run, write_run
+from vgae.train.trainer import Keeper, Watcher, train
 
 FloatArray = npt.NDArray[np.float32]
 DEFAULTS = Config()
@@ -87,11 +90,24 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         self.precision = precision
         self.progress = progress
 
-    def fit(self, graph: Any, y: None = None, *, validation: HeldOut | None = None) -> Self:
+    def fit(
+        self,
+        graph: Any,
+        y: None = None,
+        *,
+        validation: HeldOut | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: float | None = None,
+    ) -> Self:
         """Train on a graph: a `Graph`, or whatever one of its constructors takes (edges, SciPy, NetworkX, PyG, frames).
 
         `validation` pairs are scored every few iterations; early stopping needs them. `y` is ignored, as scikit-learn's
         protocol has it for unsupervised estimators.
+
+        `checkpoint` names a folder to keep the state of the training in, now and then or `checkpoint_every` so many
+        seconds (0: after every iteration). If it holds the state of the same training, that is gone on with, to the
+        same bits as without an interruption; a state of any other training is refused. Ctrl-C keeps the state first.
+        The folder stays after training; `save` into the run folder that it lies in removes it.
         """
         del y
         config = self._config()
@@ -102,12 +118,18 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
             raise InputError("early_stopping: there is nothing to stop by; hold out validation pairs (val above 0).")
         if not config.features:
             graph = graph.without_features()
-        if self.progress:
-            with ProgressBar(config.iterations) as bar:
-                trained = train(graph, config, validation, bar)
-        else:
-            trained = train(graph, config, validation)
+        watcher, keeper = Watcher(), Keeper()
+        with ExitStack() as entered:
+            if self.progress:
+                watcher = entered.enter_context(ProgressBar(config.iterations))
+            if checkpoint is not None:
+                owner = Owner.of(graph, config, validation)
+                keeper = entered.enter_context(
+                    Checkpoints(Path(checkpoint), owner, every=checkpoint_every, watcher=watcher)
+                )
+            trained = train(graph, config, validation, watcher, keeper)
         self.config_ = config
+        self.checkpoint_ = None if checkpoint is None else Path(checkpoint).resolve()
         self.run_: Run | None = None
         self.graph_ = graph
         self.n_features_in_ = graph.num_features
@@ -292,8 +314,10 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
     def save(self, folder: str | Path, *, split: LinkSplit | None = None, overwrite: bool = False) -> None:
         """Keep the trained model as a run folder, with the split it belongs to if that is given."""
         check_is_fitted(self)
-        with new_run_folder(Path(folder), overwrite=overwrite) as staging:
-            write_run(staging, self.to_run(split))
+        folder = Path(folder)
+        own = self.checkpoint_ == folder.resolve() / CHECKPOINT and not (folder / CONFIG).exists()
+        with new_run_folder(folder, overwrite=overwrite, resume=own) as place:
+            write_run(place.staging, self.to_run(split))
 
     def to_run(
         self, split: LinkSplit | None = None, *, dataset: str | None = None, recipe: FeatureRecipe | None = None
@@ -327,10 +351,18 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
 
     @classmethod
     def from_run(cls, run: Run) -> Self:
-        """The fitted estimator that a run was written from; its graph comes back without features."""
+        """The fitted estimator that a run was written from; its graph comes back without features.
+
+        A device that is not there, such as the GPU of another machine, becomes auto.
+        """
         parameters = asdict(run.config)
         del parameters["model"]
+        try:
+            choose_device(run.config.device)
+        except InputError:
+            parameters["device"] = "auto"
         estimator = cls(**parameters)
+        estimator.checkpoint_ = None
         estimator.config_ = run.config
         estimator.run_ = run
         estimator.graph_ = run.split.train

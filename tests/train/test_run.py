@@ -2,18 +2,17 @@
 
 import hashlib
 import json
-import pickle
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from safetensors.torch import load_file, save_file
 
 import vgae
 from vgae.errors import InputError
 from vgae.graph.tables import read_any
-from vgae.train.run import FILES, new_run_folder, read_run, write_run
+from vgae.train.folder import finished_run, new_run_folder
+from vgae.train.run import FILES, read_run, write_run
 
 
 @pytest.fixture(scope="module")
@@ -117,18 +116,6 @@ def test_link_to_a_folder_is_followed_and_kept(tmp_path: Path, split: vgae.LinkS
     assert vgae.load(tmp_path / "real").iterations == 2
 
 
-def test_whoever_finishes_second_is_refused(tmp_path: Path) -> None:
-    def train_twice() -> None:
-        with new_run_folder(tmp_path / "run") as first, new_run_folder(tmp_path / "run") as second:
-            (first / "a").write_text("first")
-            (second / "a").write_text("second")
-
-    with pytest.raises(InputError, match="already used"):
-        train_twice()
-    assert (tmp_path / "run" / "a").read_text() == "second"
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
 def test_failure_removes_the_folders_it_made(tmp_path: Path) -> None:
     def fail() -> None:
         with new_run_folder(tmp_path / "a" / "b" / "c"):
@@ -172,8 +159,8 @@ def test_failure_while_writing_leaves_nothing_and_keeps_the_old_run(run: Path) -
     before = {path.name: path.read_bytes() for path in run.iterdir()}
 
     def write_half() -> None:
-        with new_run_folder(run, overwrite=True) as staging:
-            (staging / "model.safetensors").write_bytes(b"half")
+        with new_run_folder(run, overwrite=True) as place:
+            (place.staging / "model.safetensors").write_bytes(b"half")
             raise RuntimeError("disk full")
 
     with pytest.raises(RuntimeError, match="disk full"):
@@ -213,28 +200,6 @@ def test_truncated_file_is_refused_even_if_its_hash_was_forged(run: Path, name: 
         vgae.load(run)
 
 
-def test_weights_of_another_shape_are_refused(run: Path) -> None:
-    tensors = load_file(run / "model.safetensors")
-    save_file({name: tensor[:-1].clone() for name, tensor in tensors.items()}, run / "model.safetensors")
-    forge_hash(run, "model.safetensors")
-    with pytest.raises(InputError, match="damaged"):
-        vgae.load(run)
-
-
-def test_pickle_in_place_of_the_weights_is_refused_and_not_executed(run: Path, tmp_path: Path) -> None:
-    marker = tmp_path / "executed"
-
-    class Trap:
-        def __reduce__(self) -> tuple[object, tuple[str]]:
-            return Path.touch, (marker,)  # type: ignore[return-value]
-
-    (run / "model.safetensors").write_bytes(pickle.dumps(Trap()))
-    forge_hash(run, "model.safetensors")
-    with pytest.raises(InputError, match="damaged"):
-        vgae.load(run)
-    assert not marker.exists()
-
-
 @pytest.mark.parametrize("content", ["", "{", "[1]", '{"format": 99}', '{"format": 1}', "\x00"])
 def test_nonsense_config_is_refused(run: Path, content: str) -> None:
     (run / "config.json").write_text(content)
@@ -254,8 +219,8 @@ def test_the_recipe_of_the_features_is_kept_and_vouched_for(tmp_path: Path) -> N
     reading = read_any(tmp_path / "links.csv", features=tmp_path / "nodes.csv", standardise=True)
     split = vgae.split_links(reading.graph)
     fitted = vgae.VGAE(iterations=5).fit(split.train, validation=split.val)
-    with new_run_folder(tmp_path / "run") as staging:
-        write_run(staging, fitted.to_run(split, recipe=reading.recipe))
+    with new_run_folder(tmp_path / "run") as place:
+        write_run(place.staging, fitted.to_run(split, recipe=reading.recipe))
     again = read_run(tmp_path / "run")
     assert again.recipe == reading.recipe
     vgae.load(tmp_path / "run").save(tmp_path / "copy")
@@ -287,3 +252,84 @@ def test_weights_and_directions_are_kept_and_used_again(tmp_path: Path) -> None:
     unweighted = vgae.split_links(vgae.Graph.from_edges(bare.edges, features=bare.features))
     np.testing.assert_array_equal(unweighted.train.edges, train.edges)
     assert not np.allclose(vgae.GAE(iterations=5).fit(unweighted.train).transform(), fitted.transform())
+
+
+def test_unfinished_run_says_so(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    folder = tmp_path / "run"
+    vgae.GAE(iterations=2).fit(split.train, checkpoint=folder / "checkpoint", checkpoint_every=0)
+    with pytest.raises(InputError, match="this run is unfinished; vgae train with --resume goes on with it"):
+        read_run(folder)
+    vgae.GAE(iterations=2).fit(split.train).save(folder, overwrite=True)
+    assert {path.name for path in folder.iterdir()} == {"config.json", *FILES}
+
+
+def test_what_a_killed_process_left_before_its_first_checkpoint_is_nothing(
+    tmp_path: Path, split: vgae.LinkSplit
+) -> None:
+    (tmp_path / "run" / "checkpoint" / "run").mkdir(parents=True)
+    (tmp_path / "run" / "lock").touch()
+    (tmp_path / "run" / "checkpoint" / "lock").touch()
+    (tmp_path / "run" / "checkpoint" / "run" / ".split.npz.a1b2").write_bytes(b"half")
+    vgae.GAE(iterations=2).fit(split.train).save(tmp_path / "run")
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"config.json", *FILES}
+
+
+@pytest.mark.parametrize("inside", ["checkpoint/epoch-3.pt", "checkpoint/run/model.bin", "latent.png"])
+def test_folders_of_other_programs_are_spared(tmp_path: Path, split: vgae.LinkSplit, inside: str) -> None:
+    path = tmp_path / "run" / inside
+    path.parent.mkdir(parents=True)
+    path.write_text("not ours")
+    model = vgae.GAE(iterations=2).fit(split.train)
+    with pytest.raises(InputError, match="already used"):
+        model.save(tmp_path / "run")
+    with pytest.raises(InputError, match="not a run of vgae"):
+        model.save(tmp_path / "run", overwrite=True)
+    assert path.read_text() == "not ours"
+    assert [found.name for found in tmp_path.rglob("*") if found.is_file()] == [path.name]
+
+
+def test_linked_checkpoint_folder_is_not_followed(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "checkpoint.json").write_text("{}")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "checkpoint").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="not a run of vgae"):
+        vgae.GAE(iterations=2).fit(split.train).save(tmp_path / "run", overwrite=True)
+    assert (tmp_path / "elsewhere" / "checkpoint.json").exists()
+
+
+@pytest.mark.parametrize("moved", range(6))
+def test_moves_that_were_cut_short_are_completed(run: Path, split: vgae.LinkSplit, moved: int) -> None:
+    """A process was killed after it had moved so many files of a finished run up."""
+    new = vgae.GAE(iterations=2).fit(split.train, validation=split.val)
+    new.save(run.parent / "new", split=split)
+    staging = run / "checkpoint" / "run"
+    staging.mkdir(parents=True)
+    for path in (run.parent / "new").iterdir():
+        (staging / path.name).write_bytes(path.read_bytes())
+    if moved:
+        (run / "config.json").unlink()
+    for name in FILES[: max(0, moved - 1)]:
+        (staging / name).replace(run / name)
+    with pytest.raises(InputError, match="an unfinished run is there"):
+        new.save(run)
+    found = finished_run(run)
+    assert found is not None
+    assert found.config == new.config_
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == {
+        path.name: path.read_bytes() for path in (run.parent / "new").iterdir()
+    }
+
+
+def test_overwriting_what_was_cut_short_can_be_cut_short_too(run: Path, split: vgae.LinkSplit) -> None:
+    staging = run / "checkpoint" / "run"
+    staging.mkdir(parents=True)
+    (run / "config.json").replace(staging / "config.json")
+
+    def fail() -> None:
+        with new_run_folder(run, overwrite=True):
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert vgae.load(run).score(split.test)["auc"] > 0

@@ -7,6 +7,7 @@ A graph in an npz file has the arrays `edges` (rows of two node indices) and, as
 """
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -31,19 +32,34 @@ JSON_MARK = "json:"
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that appears under its name only once it is complete."""
+def atomic_write(path: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
+    """A binary file that appears under its name only once it is complete; if durable, also after a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
+        if durable:
+            sync_folder(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder outlast a power cut, where the system lets a folder be opened for that."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_npz(path: Path, **arrays: Any) -> None:
@@ -165,9 +181,9 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
         raise InputError(f"{path}: the file cannot be written there ({error.strerror}).") from None
 
 
-def write_json(path: Path, content: Any) -> None:
+def write_json(path: Path, content: Any, *, durable: bool = False) -> None:
     """A value as indented JSON."""
-    with atomic_write(path) as file:
+    with atomic_write(path, durable=durable) as file:
         file.write(json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
@@ -177,11 +193,16 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, RecursionError, ValueError) as error:
         raise InputError(f"{path}: not readable as JSON ({error}).") from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: expected a JSON object.")
     return content
+
+
+def hash_json(content: object) -> str:
+    """SHA-256 of a value as JSON, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _directed_rows(parts: dict[str, AnyArray]) -> tuple[AnyArray, AnyArray | None, bool]:

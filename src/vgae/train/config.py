@@ -78,6 +78,13 @@ class Config:
         return cls(**values)
 
 
+def differences(theirs: Config, ours: Config) -> list[str]:
+    """In what two configs differ, option by option; the device says where a run is made, not which it is."""
+    names = [field.name for field in fields(Config) if field.name != "device"]
+    pairs = [(name, getattr(theirs, name), getattr(ours, name)) for name in names]
+    return [f"{name} {their}, not {our}" for name, their, our in pairs if their != our]
+
+
 def choose_device(name: str) -> torch.device:
     """The device of that name; auto means a CUDA GPU where there is one, else the CPU."""
     if name == "auto":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import TracebackType
 from typing import Self
 
@@ -28,6 +29,18 @@ class ProgressBar(Watcher):
     def started(self, objective: str, reason: str) -> None:
         """Say which objective is used, and why."""
         self.console.print(f"objective: {objective} ({reason})", highlight=False, soft_wrap=True)
+
+    def resumed(self, iteration: int) -> None:
+        """Say where an earlier training goes on; the time left is estimated from there."""
+        self.console.print(f"going on after iteration {iteration}", highlight=False, soft_wrap=True)
+        self.bar.reset(self.task, completed=iteration)
+
+    def stopping(self) -> None:
+        """Say that Ctrl-C was heard: an iteration on a large graph may take minutes.
+
+        Written past all buffers, because a signal may come while one of them is in use.
+        """
+        os.write(2, b"\nStopping after this iteration; Ctrl-C again stops at once.\n")
 
     def logged(self, entry: LogEntry) -> None:
         """Move the bar."""

@@ -8,17 +8,16 @@
     history.jsonl       the logged iterations
     metrics.json        the scores on the held-out pairs
 
-A run is written under a temporary name and renamed when it is complete. Nothing that is loaded can execute code.
+What is read is not trusted: hashes must match, files must be plain ones in the folder, shapes must be those that the
+configuration asks for before any memory is taken for them. Nothing that is loaded can execute code. How a run folder
+comes into being is told in vgae.train.folder.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,8 +30,9 @@ from safetensors.torch import save as serialize
 from torch import Tensor
 
 from vgae.errors import InputError
-from vgae.graph.files import atomic_write, read_json, write_json
+from vgae.graph.files import atomic_write, hash_json, read_json, write_json
 from vgae.graph.nodes import FeatureRecipe
+from vgae.graph.pairs import check_pairs
 from vgae.graph.split import LinkSplit
 from vgae.model.autoencoder import AutoEncoder
 from vgae.train.config import Config
@@ -41,8 +41,23 @@ from vgae.version import __version__
 
 FORMAT = 1
 FILES = ("model.safetensors", "split.npz", "history.jsonl", "metrics.json")
+CONFIG = "config.json"
 PICTURES = (".png", ".svg", ".pdf")  # what vgae plot writes, and a run folder may hold beside its files
+CHECKPOINT = "checkpoint"  # the folder of a training that is under way
 LATENT = "latent."
+UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SafetensorError,
+    TypeError,
+    ValueError,
+)
+DESCRIBED = ("config", "facts", "split_hash", "recipe")  # the last only where features came from a table
+KEYS = {"format", "vgae", "torch", "numpy", "config", "facts", "split_hash", "config_hash", "files"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,21 @@ class Facts:
     best_iteration: int
     seconds: float
 
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Facts:
+        """Facts out of a run's config.json; ValueError where one of them cannot be."""
+        facts = cls(**values)
+        texts = (facts.dataset or "", facts.graph_hash, facts.objective_reason)
+        counts = (facts.num_features, facts.best_iteration)
+        if (
+            not all(isinstance(text, str) for text in texts)
+            or not all(type(count) is int and 0 <= count <= 2**40 for count in counts)
+            or not (type(facts.seconds) in (int, float) and math.isfinite(facts.seconds))
+            or facts.objective not in ("exact", "sampled")
+        ):
+            raise ValueError("config.json holds facts that cannot be")
+        return facts
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -70,34 +100,6 @@ class Run:
     metrics: dict[str, dict[str, float]]
     facts: Facts
     recipe: FeatureRecipe | None = None  # how a node table became the features
-
-
-@contextmanager
-def new_run_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A staging folder that becomes `folder` when the block succeeds, and vanishes when it fails.
-
-    Whether that will be possible is checked before the block runs, so that no training is lost to a bad path.
-    """
-    made: list[Path] = []
-    try:
-        target = folder.resolve()
-        _require_replaceable(target, overwrite)
-        made = [parent for parent in target.parents if not parent.exists()]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    except OSError as error:
-        raise InputError(f"{folder}: the folder cannot be written ({error.strerror}); choose another.") from None
-    try:
-        yield staging
-        staging.chmod(0o755)
-        _require_replaceable(target, overwrite)  # somebody else may have been faster
-        _swap(staging, target)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        for parent in made:
-            if parent.exists() and not any(parent.iterdir()):
-                parent.rmdir()
-        raise
 
 
 def write_run(folder: Path, run: Run) -> None:
@@ -120,7 +122,7 @@ def write_run(folder: Path, run: Run) -> None:
         "torch": torch.__version__,
         "numpy": np.__version__,
         **described,
-        "config_hash": _hash_json(described),
+        "config_hash": hash_json(described),
         "files": {name: _sha256(folder / name) for name in FILES},
     }
     write_json(folder / "config.json", content)
@@ -130,100 +132,105 @@ def read_run(folder: Path) -> Run:
     """Read a run; any file that is missing, damaged or of another version gets one sentence."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such run folder.")
-    if not (folder / "config.json").exists():
+    if not (folder / CONFIG).exists():
+        if (folder / CHECKPOINT).is_dir():
+            raise InputError(f"{folder}: this run is unfinished; vgae train with --resume goes on with it.")
         raise InputError(f"{folder}: this is not a run folder, or its config.json is missing.")
-    content = read_json(folder / "config.json")
-    if content.get("format") != FORMAT:
-        raise InputError(f"{folder / 'config.json'}: not a run that this version of vgae reads (format {FORMAT}).")
     try:
-        described = {name: content[name] for name in ("config", "facts", "split_hash")}
-        if "recipe" in content:
-            described["recipe"] = content["recipe"]
-        if _hash_json(described) != content["config_hash"]:
-            raise InputError("config.json does not match its own hash; it is damaged or was edited")
-        _check_files(folder, content["files"])
-        config = Config.from_json(content["config"])
-        facts = Facts(**content["facts"])
-        recipe = FeatureRecipe.from_json(content["recipe"]) if "recipe" in content else None
-        split = LinkSplit.load(folder / "split.npz")
-        if split.content_hash != content["split_hash"]:
-            raise InputError("split.npz is not the split that config.json names")
-        tensors = load_file(folder / "model.safetensors")
-        latent = {name.removeprefix(LATENT): tensor for name, tensor in tensors.items() if name.startswith(LATENT)}
-        model = _restore_model(config, facts.num_features or split.train.num_nodes, tensors)
-        lines = (folder / "history.jsonl").read_text().splitlines()
-        history = [LogEntry(**json.loads(line)) for line in lines]
-        metrics = read_json(folder / "metrics.json")
-        _check_latent(model, latent, split)
+        return _read(folder)
     except InputError as error:
         where = "" if str(folder) in str(error) else f"{folder}: "
         raise InputError(f"{where}{error}") from None
-    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, OSError, SafetensorError) as error:
+    except UNREADABLE as error:
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{folder}: the run is damaged ({detail}); train it again.") from None
-    return Run(config, model, latent, split, history, metrics, facts, recipe)
 
 
-def _require_replaceable(folder: Path, overwrite: bool) -> None:
-    """A new or empty folder always passes; a run of vgae if overwriting was asked for; nothing else ever."""
-    if folder == Path.cwd():
-        raise InputError(f"{folder}: the working folder itself cannot become a run; name a folder in it.")
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
-    if not overwrite:
-        raise InputError(
-            f"{folder}: this folder is already used; choose another, or --overwrite (overwrite=True) the run in it."
-        )
-    if not folder.is_dir() or not _is_run(folder):
-        raise InputError(f"{folder}: this is not a run of vgae, so it is not overwritten; choose another folder.")
-
-
-def _is_run(folder: Path) -> bool:
-    """Whether the folder was written by vgae and holds nothing but a run and pictures of it."""
-    try:
-        content = read_json(folder / "config.json")
-    except InputError:
-        return False
-    expected = {"config.json", *FILES}
-    others = [path for path in folder.iterdir() if path.name not in expected and path.suffix not in PICTURES]
-    return {"format", "vgae", "files"} <= set(content) and not others
-
-
-def _swap(staging: Path, folder: Path) -> None:
-    """Put the new folder in place; the old one is deleted only after that."""
-    if not folder.exists():
-        staging.rename(folder)
-        return
-    old = staging.with_name(f"{staging.name}.old")
-    folder.rename(old)
-    staging.rename(folder)
-    shutil.rmtree(old)
+def _read(folder: Path) -> Run:
+    _require_plain(folder / CONFIG)
+    content = read_json(folder / CONFIG)
+    if content.get("format") != FORMAT:
+        raise InputError(f"{folder / CONFIG}: not a run that this version of vgae reads (format {FORMAT}).")
+    odd = (set(content) ^ KEYS) - {"recipe"}
+    if odd:
+        raise InputError(f"{folder / CONFIG}: {', '.join(sorted(odd))}: missing or not known.")
+    described = {name: content[name] for name in DESCRIBED if name in content}
+    if hash_json(described) != content["config_hash"]:
+        raise InputError("config.json does not match its own hash; it is damaged or was edited")
+    _check_files(folder, content["files"])
+    config = Config.from_json(content["config"])
+    facts = Facts.from_json(content["facts"])
+    recipe = FeatureRecipe.from_json(content["recipe"]) if "recipe" in content else None
+    split = LinkSplit.load(folder / "split.npz")
+    if split.content_hash != content["split_hash"]:
+        raise InputError("split.npz is not the split that config.json names")
+    for name, held_out in (("validation", split.val), ("test", split.test)):
+        check_pairs(held_out.pairs, split.train.num_nodes, f"split.npz, {name}")
+    tensors = load_file(folder / "model.safetensors")
+    _check_numbers(tensors)
+    latent = {name.removeprefix(LATENT): tensor for name, tensor in tensors.items() if name.startswith(LATENT)}
+    model = _restore_model(config, facts.num_features or split.train.num_nodes, tensors)
+    _check_latent(model, latent, split)
+    history = [LogEntry.from_json(json.loads(line)) for line in (folder / "history.jsonl").read_text().splitlines()]
+    if not history:
+        raise ValueError("history.jsonl is empty")
+    return Run(config, model, latent, split, history, _read_metrics(folder / "metrics.json"), facts, recipe)
 
 
 def _check_files(folder: Path, hashes: dict[str, str]) -> None:
+    if set(hashes) != set(FILES):
+        raise InputError(f"config.json names other files than {', '.join(FILES)}; it is damaged or was edited.")
     for name in FILES:
         path = folder / name
-        if not path.is_file():
+        if not path.exists():
             raise InputError(f"{path}: the file is missing from the run; train it again.")
+        _require_plain(path)
         if _sha256(path) != hashes.get(name):
             raise InputError(f"{path}: the file does not match the hash in config.json; it is damaged or was replaced.")
 
 
+def _require_plain(path: Path) -> None:
+    """A link could lead out of the folder, to what nobody meant to give away."""
+    if path.is_symlink() or not path.is_file():
+        raise InputError(f"{path}: not a plain file; a run's files are in its folder, not linked to.")
+
+
+def _check_numbers(tensors: dict[str, Tensor]) -> None:
+    for name, tensor in tensors.items():
+        if tensor.dtype != torch.float32 or not bool(torch.isfinite(tensor).all()):
+            raise InputError(f"model.safetensors: {name} should hold finite float32 numbers.")
+
+
 def _restore_model(config: Config, input_dim: int, tensors: dict[str, Tensor]) -> AutoEncoder:
+    weights = {name: tensor for name, tensor in tensors.items() if not name.startswith(LATENT)}
+    refusal = "model.safetensors: these are not the weights of the model in config.json."
+    layers = (input_dim * config.hidden_dim, config.hidden_dim * config.latent_dim)
+    if max(layers) > sum(tensor.numel() for tensor in weights.values()):  # before any memory is taken for them
+        raise InputError(refusal)
     model = AutoEncoder.from_paper(config.model, input_dim, config.hidden_dim, config.latent_dim, torch.Generator())
-    model.load_state_dict({name: tensor for name, tensor in tensors.items() if not name.startswith(LATENT)})
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError:
+        raise InputError(refusal) from None
     return model
 
 
 def _check_latent(model: AutoEncoder, latent: dict[str, Tensor], split: LinkSplit) -> None:
     expected = (split.train.num_nodes, model.encoder.latent_dim)
-    for head in model.posterior.heads:
-        if head not in latent or tuple(latent[head].shape) != expected:
+    if set(latent) != set(model.posterior.heads):
+        raise InputError(f"model.safetensors: {LATENT}* should be {', '.join(model.posterior.heads)}.")
+    for head, tensor in latent.items():
+        if tuple(tensor.shape) != expected:
             raise InputError(f"model.safetensors: {LATENT}{head} should be {expected[0]}×{expected[1]}.")
 
 
-def _hash_json(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+def _read_metrics(path: Path) -> dict[str, dict[str, float]]:
+    metrics = read_json(path)
+    values = [value for part in metrics.values() for value in part.values()]
+    known = set(metrics) <= {"validation", "test"}
+    if not known or not all(type(value) in (int, float) and math.isfinite(value) for value in values):
+        raise ValueError("metrics.json holds something other than scores")
+    return metrics
 
 
 def _sha256(path: Path) -> str:

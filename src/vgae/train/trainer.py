@@ -1,17 +1,20 @@
 """One readable loop: full-batch Adam on the objective, the validation score every few iterations.
 
 Everything random comes from two generators made from the seed: one for the initial weights, one for noise and sampled
-zeros. Steps that log nothing ask the objective for gradients only.
+zeros. Steps that log nothing ask the objective for gradients only. What the next iteration depends on can be taken down
+between any two of them and put back in another process, which then goes on to the same bits.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +37,8 @@ from vgae.train.config import Config, choose_device
 
 Objective = ExactObjective | SampledObjective
 LARGEST_RECORDED = 200_000  # nodes; beyond, launching is a small part of a step, and a recording holds its memory
-WARM_UP = 3  # steps before recording, the first with the value of the loss, the others without
+WARM_UP = 3  # steps before the first recording
+ADAM = ("step", "exp_avg", "exp_avg_sq")  # its state for each parameter
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,18 @@ class LogEntry:
     val_auc: float | None
     val_ap: float | None
     seconds: float
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> LogEntry:
+        """An entry out of a file; ValueError where it holds anything but an iteration and finite numbers."""
+        entry = cls(**values)
+        if type(entry.iteration) is not int or entry.iteration < 1:
+            raise ValueError(f"iteration {entry.iteration!r} in the history")
+        for name, value in values.items():
+            absent = value is None and name in ("val_auc", "val_ap")
+            if not absent and not (type(value) in (int, float) and math.isfinite(value)):
+                raise ValueError(f"{name} {value!r} in the history")
+        return entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,21 +83,65 @@ class Trained:
         return self.model.score_pairs(self.posterior.mean, pairs)
 
 
+@dataclass(frozen=True, eq=False)
+class TrainingState:
+    """A training run between two iterations: what the next one depends on, and what has been logged so far.
+
+    The tensors are on the CPU: `weights.*`, `best.*` where there is early stopping, `adam.*`, and `generator`.
+    """
+
+    iteration: int
+    seconds: float
+    objective: str
+    objective_reason: str
+    best_iteration: int
+    best_score: float
+    history: list[LogEntry]
+    tensors: dict[str, Tensor]
+
+
+Layout = dict[str, tuple[torch.Size, torch.dtype]]  # of the tensors in a state
+
+
 class Watcher:
     """Hears how a training run goes; this one does not care."""
 
     def started(self, objective: str, reason: str) -> None:
         """The objective that is used, and why."""
 
+    def resumed(self, iteration: int) -> None:
+        """The iteration after which an earlier training goes on."""
+
     def logged(self, entry: LogEntry) -> None:
         """A logged iteration."""
 
+    def stopping(self) -> None:
+        """Ctrl-C was pressed: training stops after this iteration."""
 
-def train(graph: Graph, config: Config, validation: HeldOut | None = None, watcher: Watcher | None = None) -> Trained:
+
+class Keeper:
+    """Keeps the state of a training run, so that another process can go on with it; this one keeps nothing."""
+
+    def restore(self, layout: Layout) -> TrainingState | None:
+        """The state to go on from, if there is one; its tensors are as laid out."""
+        del layout
+        return None
+
+    def offer(self, take_down: Callable[[], TrainingState]) -> None:
+        """An iteration is over, and its state can be taken down."""
+
+
+def train(
+    graph: Graph,
+    config: Config,
+    validation: HeldOut | None = None,
+    watcher: Watcher | None = None,
+    keeper: Keeper | None = None,
+) -> Trained:
     """Train the configured model on a training graph."""
     device = choose_device(config.device)
     with _repeatable(device):
-        return _train(graph, config, device, validation, watcher or Watcher())
+        return _train(graph, config, device, validation, watcher or Watcher(), keeper or Keeper())
 
 
 def _train(
@@ -90,6 +150,7 @@ def _train(
     device: torch.device,
     validation: HeldOut | None,
     watcher: Watcher,
+    keeper: Keeper,
 ) -> Trained:
     started = time.perf_counter()
     inputs = EncoderInputs.from_graph(graph, device)
@@ -97,32 +158,36 @@ def _train(
     model = AutoEncoder.from_paper(config.model, inputs.input_dim, config.hidden_dim, config.latent_dim, init).to(
         device
     )
-    objective, name, reason = _make_objective(graph, model, config, device)
-    watcher.started(name, reason)
-    step = _Step(model, inputs, objective, chance, config.learning_rate)
     validate = _Validation(validation, device) if validation is not None and len(validation) else None
     best = _Best(model, config.early_stopping if validate else None)
-    history: list[LogEntry] = []
+    kept = keeper.restore(_layout(model, best, chance))
+    chosen = (kept.objective, kept.objective_reason) if kept else None
+    objective, name, reason = _make_objective(graph, model, config, device, chosen)
+    watcher.started(name, reason)
+    step = _Step(model, inputs, objective, chance, config.learning_rate)
+    run = _Progress(step, best, name, reason, started)
+    if kept:
+        run.put_back(kept)
+        watcher.resumed(kept.iteration)
 
-    for iteration in range(1, config.iterations + 1):
-        logged = iteration % config.eval_every == 0 or iteration in (1, config.iterations)
+    while run.iteration < config.iterations and not best.is_final(run.history):
+        run.iteration += 1
+        logged = run.iteration % config.eval_every == 0 or run.iteration in (1, config.iterations)
         terms = step(value=logged)
-        if not logged:
-            continue
-        _require_finite(terms.total, iteration, config)
-        score = validate(model, inputs, iteration, config) if validate else {}
-        entry = _log_entry(iteration, terms, score, time.perf_counter() - started)
-        history.append(entry)
-        watcher.logged(entry)
-        if best.update(model, iteration, score):
-            break
+        if logged:
+            _require_finite(terms.total, run.iteration, config)
+            score = validate(model, inputs, run.iteration, config) if validate else {}
+            entry = _log_entry(run.iteration, terms, score, run.seconds)
+            run.history.append(entry)
+            watcher.logged(entry)
+            best.update(model, run.iteration, score)
+        keeper.offer(run.take_down)
 
     best.restore(model)
     with torch.no_grad():
         posterior = model.encode(inputs)
     _require_finite(posterior.mean, best.iteration, config)
-    seconds = time.perf_counter() - started
-    return Trained(model, posterior, history, name, reason, seconds, best.iteration)
+    return Trained(model, posterior, run.history, name, reason, run.seconds, best.iteration)
 
 
 @contextmanager
@@ -152,10 +217,15 @@ def _generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch
 
 
 def _make_objective(
-    graph: Graph, model: AutoEncoder, config: Config, device: torch.device
+    graph: Graph,
+    model: AutoEncoder,
+    config: Config,
+    device: torch.device,
+    chosen: tuple[str, str] | None,
 ) -> tuple[Objective, str, str]:
+    """The objective, its name and why; what was chosen before is not chosen again."""
     weighting = Weighting.named(config.weighting, graph)
-    name, reason = config.objective, "as asked for"
+    name, reason = chosen or (config.objective, "as asked for")
     if not hasattr(model.decoder, "factors"):
         if name == "exact":
             raise InputError("objective: this decoder has no factors, so it trains with the sampled objective only.")
@@ -187,7 +257,9 @@ class _Step:
     """One step of training: loss, gradients, Adam.
 
     On a GPU a step on a small graph is a hundred tiny kernels that take longer to launch than to run. After a few steps
-    it is recorded, with the value of the loss and without, and from then on replayed.
+    it is recorded, with the value of the loss and without, and from then on replayed. A kind of step is recorded only
+    after one of it has run, because kernels are loaded when they first run: a training that was resumed may meet the
+    kind with the value late.
     """
 
     def __init__(
@@ -204,6 +276,7 @@ class _Step:
         self.recordable = on_gpu and inputs.num_nodes <= LARGEST_RECORDED
         self.stream = torch.cuda.Stream() if self.recordable else None  # type: ignore[no-untyped-call]
         self.recorded: dict[bool, tuple[torch.cuda.CUDAGraph, LossTerms]] = {}
+        self.has_run: set[bool] = set()
         self.num_steps = 0
 
     def __call__(self, *, value: bool) -> LossTerms:
@@ -211,7 +284,9 @@ class _Step:
         self.num_steps += 1
         if not self.recordable:
             return self._step(value)
-        if self.num_steps <= WARM_UP:
+        if self.num_steps <= WARM_UP or value not in self.has_run:
+            self.has_run.add(value)
+            torch.cuda.synchronize()
             with torch.cuda.stream(self.stream):
                 terms = self._step(value)
             torch.cuda.synchronize()
@@ -258,20 +333,88 @@ class _Best:
         self.score = -1.0
         self.weights = copy.deepcopy(model.state_dict()) if patience else None
 
-    def update(self, model: AutoEncoder, iteration: int, score: dict[str, float]) -> bool:
-        """Take note of a validation score; True when patience has run out."""
+    def update(self, model: AutoEncoder, iteration: int, score: dict[str, float]) -> None:
+        """Take note of a validation score."""
         if self.patience is None:
             self.iteration = iteration
-            return False
-        if score["auc"] + score["ap"] > self.score:
+        elif score["auc"] + score["ap"] > self.score:
             self.score = score["auc"] + score["ap"]
             self.iteration = iteration
             self.weights = copy.deepcopy(model.state_dict())
-        return iteration - self.iteration >= self.patience
+
+    def is_final(self, history: list[LogEntry]) -> bool:
+        """Whether patience had run out at the last logged iteration."""
+        if self.patience is None or not history:
+            return False
+        return history[-1].iteration - self.iteration >= self.patience
 
     def restore(self, model: AutoEncoder) -> None:
         if self.weights is not None:
             model.load_state_dict(self.weights)
+
+
+class _Progress:
+    """How far training is, to be taken down after any iteration and put back before the first."""
+
+    def __init__(self, step: _Step, best: _Best, objective: str, reason: str, started: float) -> None:
+        self.step, self.best, self.objective, self.reason, self.started = step, best, objective, reason, started
+        self.iteration = 0
+        self.history: list[LogEntry] = []
+
+    @property
+    def seconds(self) -> float:
+        """Time in training, that of earlier processes counted."""
+        return time.perf_counter() - self.started
+
+    def take_down(self) -> TrainingState:
+        """The state after the last iteration, copied to the CPU."""
+        step, best = self.step, self.best
+        tensors = {f"weights.{name}": tensor for name, tensor in step.model.state_dict().items()}
+        tensors |= {f"best.{name}": tensor for name, tensor in (best.weights or {}).items()}
+        for name, parameter in step.model.named_parameters():
+            tensors |= {f"adam.{name}.{part}": step.optimizer.state[parameter][part] for part in ADAM}
+        tensors["generator"] = step.chance.get_state()
+        return TrainingState(
+            iteration=self.iteration,
+            seconds=self.seconds,
+            objective=self.objective,
+            objective_reason=self.reason,
+            best_iteration=best.iteration,
+            best_score=best.score,
+            history=list(self.history),
+            tensors={name: tensor.detach().cpu().clone() for name, tensor in tensors.items()},
+        )
+
+    def put_back(self, state: TrainingState) -> None:
+        """Go on from a state. Nothing has been recorded yet, so recorded steps will start from it as others do."""
+        step, best = self.step, self.best
+        step.model.load_state_dict(_below("weights.", state.tensors))  # copied into the memory that there is
+        moments = {
+            index: _below(f"adam.{name}.", state.tensors)
+            for index, (name, _) in enumerate(step.model.named_parameters())
+        }
+        step.optimizer.load_state_dict({"state": moments, "param_groups": step.optimizer.state_dict()["param_groups"]})
+        step.chance.set_state(state.tensors["generator"])
+        if best.weights is not None:
+            best.weights = _below("best.", state.tensors)
+        best.iteration, best.score = state.best_iteration, state.best_score
+        self.iteration, self.history = state.iteration, list(state.history)
+        self.started -= state.seconds
+
+
+def _layout(model: AutoEncoder, best: _Best, chance: torch.Generator) -> Layout:
+    """The tensors of a state, by name."""
+    tensors = {f"weights.{name}": tensor for name, tensor in model.state_dict().items()}
+    tensors |= {f"best.{name}": tensor for name, tensor in (best.weights or {}).items()}
+    for name, parameter in model.named_parameters():
+        for part in ADAM:
+            tensors[f"adam.{name}.{part}"] = torch.zeros(()) if part == "step" else parameter
+    tensors["generator"] = chance.get_state()
+    return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
+
+
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def _log_entry(iteration: int, terms: LossTerms, score: dict[str, float], seconds: float) -> LogEntry:

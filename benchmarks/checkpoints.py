@@ -1,0 +1,69 @@
+"""What checkpoints cost at default settings: the same training with and without them, round by round in turn.
+
+A VGAE without features, which has the most weights, on a block-model graph of Pubmed's size, long enough that some
+checkpoints are in fact written. Reported are the ratio of the fastest rounds, and the share of the time that was spent
+on writing, which is steadier on a busy machine.
+
+    python benchmarks/checkpoints.py [--nodes 19717] [--seconds 60] [--rounds 3] [--objective sampled] [--folder DIR]
+"""
+
+import os
+
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # as in the command: threads that wait soon go to sleep
+
+import argparse
+import statistics
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import vgae
+from vgae.machine import describe_machine
+from vgae.train.checkpoint import Checkpoints, Owner, kept_iteration
+from vgae.train.config import Config
+from vgae.train.trainer import train
+
+TARGET = 1.02  # most that a training with checkpoints may take, in times of one without
+
+
+def seconds_without(split: vgae.LinkSplit, config: Config) -> float:
+    return train(split.train, config, split.val).seconds
+
+
+def seconds_with(split: vgae.LinkSplit, config: Config, folder: Path) -> tuple[float, float, int]:
+    """Of the training, of the writing in it, and the last iteration that was kept."""
+    with Checkpoints(folder, Owner.of(split.train, config, split.val)) as keeper:
+        seconds = train(split.train, config, split.val, keeper=keeper).seconds
+    return seconds, keeper.schedule.spent, kept_iteration(folder) or 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The cost of checkpoints.")
+    parser.add_argument("--nodes", type=int, default=19_717)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each training, about")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--objective", default="sampled")
+    parser.add_argument("--folder", type=Path, help="where to write  [default: a temporary folder]")
+    options = parser.parse_args()
+    print(describe_machine())
+    split = vgae.split_links(vgae.stochastic_block_model(options.nodes, 3))
+    config = Config(objective=options.objective)
+    short = replace(config, iterations=20)
+    seconds_without(split, short)  # warms up
+    config = replace(config, iterations=max(1, round(20 * options.seconds / seconds_without(split, short))))
+    without, with_checkpoints, shares = [], [], []
+    for turn in range(options.rounds):
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            without.append(seconds_without(split, config))
+            taken, writing, kept = seconds_with(split, config, Path(folder))
+        with_checkpoints.append(taken)
+        shares.append(writing / taken)
+        text = f"{without[-1]:.1f} s without, {taken:.1f} s with checkpoints, {1000 * writing:.0f} ms of it writing"
+        print(f"round {turn + 1}: {text}, the last after iteration {kept} of {config.iterations}", flush=True)
+    print(f"\n{split.train}, {options.objective}, {config.iterations} iterations")
+    print(f"  with checkpoints {min(with_checkpoints) / min(without):.3f}× the time without   (target ≤ {TARGET}×)")
+    print(f"  {100 * statistics.median(shares):.3f}% of the time spent on writing")
+
+
+if __name__ == "__main__":
+    main()
