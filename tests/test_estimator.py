@@ -1,6 +1,7 @@
 """The estimators: scikit-learn's protocol, every kind of input, original ids, and Cora end to end."""
 
 import sys
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -289,3 +290,49 @@ def test_similar_nodes_are_those_of_the_largest_cosines(split: vgae.LinkSplit) -
     found = model.similar(7, k=5)
     np.testing.assert_allclose([cosine for _, cosine in found], np.sort(cosines)[::-1][:5], rtol=1e-5)
     np.testing.assert_allclose([cosines[node] for node, _ in found], np.sort(cosines)[::-1][:5], rtol=1e-5)
+
+
+def test_on_its_own_graph_a_model_says_what_it_said(variational: vgae.VGAE, split: vgae.LinkSplit) -> None:
+    moved = variational.on(split.train, known=np.concatenate([split.val.links]))
+    np.testing.assert_array_equal(moved.transform(), variational.transform())
+    pairs = split.test.pairs
+    np.testing.assert_array_equal(moved.predict_proba(pairs), variational.predict_proba(pairs))
+    np.testing.assert_array_equal(
+        moved.predict_links(pairs, samples=5).probabilities, variational.predict_links(pairs, samples=5).probabilities
+    )
+    np.testing.assert_array_equal(moved.recommend(50).pairs, variational.recommend(50).pairs)
+
+
+def test_new_nodes_are_embedded_by_the_trained_encoder(variational: vgae.VGAE, split: vgae.LinkSplit) -> None:
+    """Against the encoder written out with dense matrices, on the training graph with a node more."""
+    train = split.train
+    features = np.concatenate([train.features.toarray(), train.features.toarray()[:1]])  # type: ignore[union-attr]
+    larger = vgae.Graph.from_edges(np.concatenate([train.edges, [[0, 200], [7, 200]]]), features=features)
+    with_loops = larger.adjacency.toarray() + np.eye(201)
+    scale = np.diag(with_loops.sum(axis=1) ** -0.5)
+    propagation = scale @ with_loops @ scale
+    weights = {name: tensor.numpy().astype(float) for name, tensor in variational.model_.state_dict().items()}
+    hidden = np.maximum(propagation @ features @ weights["encoder.input_weight"], 0)
+    expected = propagation @ hidden @ weights["encoder.head_weights.mean"]
+    moved = variational.on(larger, known=[[1, 200]])
+    np.testing.assert_allclose(moved.transform(), expected, atol=1e-5)
+    np.testing.assert_allclose(moved.logits([[5, 200]]), [expected[5] @ expected[200]], atol=1e-5)
+    found = moved.recommend(198, nodes=[200]).pairs[:, 1].tolist()
+    assert sorted(found) == [node for node in range(200) if node not in (0, 1, 7)]
+    np.testing.assert_allclose(
+        moved.predict_proba([[5, 200]]),
+        variational.calibration().probabilities(moved.logits([[5, 200]])),
+        rtol=1e-6,
+    )
+
+
+def test_what_another_graph_cannot_have_is_refused(
+    variational: vgae.VGAE, split: vgae.LinkSplit, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="trained on 40 columns, but this graph has 0"):
+        variational.on(split.train.without_features())
+    bare = vgae.GAE(iterations=2).fit(split.train.without_features())
+    with pytest.raises(InputError, match="trained without features, so it knows nothing of other nodes"):
+        bare.on(split.train)
+    with pytest.raises(InputError, match="save the one that was trained"):
+        variational.on(split.train).save(tmp_path / "run")

@@ -14,6 +14,7 @@ from vgae.version import __version__
 if TYPE_CHECKING:
     from vgae.estimator import GAE, VGAE, load
     from vgae.evaluation.evaluate import evaluate
+    from vgae.graph.extend import read_more
     from vgae.graph.tables import read_graph
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "load",
     "load_dataset",
     "read_graph",
+    "read_more",
     "rmat",
     "split_links",
     "stochastic_block_model",
@@ -44,6 +46,7 @@ _LATER = {
     "load": "vgae.estimator",
     "evaluate": "vgae.evaluation.evaluate",
     "read_graph": "vgae.graph.tables",
+    "read_more": "vgae.graph.extend",
 }
 
 

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console, Group
 from rich.live import Live
@@ -21,7 +22,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vgae.baselines import BASELINES
 from vgae.errors import InputError, StoppedError, VgaeError
-from vgae.estimator import ESTIMATORS, Links
+from vgae.estimator import ESTIMATORS, GAE, VGAE, Links
 from vgae.evaluation.calibration import Calibration, equal_counts, reliability_of
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.experiments.paper import paper_result
@@ -29,6 +30,7 @@ from vgae.experiments.reproduce import DATASETS as DATASETS_OF_PAPER
 from vgae.experiments.reproduce import METHODS, Archive, Result, Store, embed_cora, plan, reproduce, summarise
 from vgae.graph.datasets import DATASETS, cache_path, load_dataset
 from vgae.graph.embeddings import write_embeddings
+from vgae.graph.extend import read_more
 from vgae.graph.files import atomic_write, write_csv, write_json
 from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, HeldOut, split_links
@@ -105,6 +107,17 @@ Standardise = Annotated[bool | None, typer.Option("--standardise", help="Bring n
 Impute = Annotated[str | None, typer.Option(help="Fill in what is missing in the table of nodes: mean or zero.")]
 NodeAttributes = Annotated[
     bool | None, typer.Option("--node-attributes", help="Make features of the node attributes of GraphML.")
+]
+OtherGraph = Annotated[
+    str | None,
+    typer.Option(
+        "--graph", help="Another graph in place of the run's, with the same features: a file.", metavar="FILE"
+    ),
+]
+NewLinks = Annotated[Path | None, typer.Option(help="Table of links to add to the run's, to new nodes too.")]
+NodesFile = Annotated[
+    Path | None,
+    typer.Option("--features", help="Table of the nodes of that graph, or of new nodes to add to the run's."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
 
@@ -279,11 +292,16 @@ def plot(
 def embed(
     run_folder: RunFolder,
     out_file: Annotated[Path, typer.Option("--out", help="csv, parquet, npz, or txt (word2vec's).")],
+    graph: OtherGraph = None,
+    new_links: NewLinks = None,
+    features_file: NodesFile = None,
+    id_column: IdColumn = None,
+    weight: Weight = None,
 ) -> None:
-    """Write the embedding of every node, with its id."""
-    run = read_run(run_folder)
-    write_embeddings(out_file, _ids(run.split.train), run.latent["mean"].numpy())
-    note(f"wrote {run.split.train.num_nodes:,} embeddings to {out_file}")
+    """Write the embedding of every node, with its id; of another graph or of new nodes too, if the run has features."""
+    estimator = _open_run(run_folder, graph, new_links, features_file, id_column, weight)
+    write_embeddings(out_file, _ids(estimator.graph_), estimator.transform())
+    note(f"wrote {estimator.graph_.num_nodes:,} embeddings to {out_file}")
 
 
 @app.command()
@@ -297,16 +315,20 @@ def recommend(
     samples: Samples = None,
     seed: DrawSeed = None,
     out_file: OutCsv = None,
+    graph: OtherGraph = None,
+    new_links: NewLinks = None,
+    features_file: NodesFile = None,
+    id_column: IdColumn = None,
+    weight: Weight = None,
     as_json: Json = False,
 ) -> None:
     """Name the most likely links that are not known yet, of the whole graph or node by node."""
-    run = read_run(run_folder)
-    graph = run.split.train
-    ids = [str(name) for name in _ids(graph)]
-    nodes: list[int] | None = list(range(graph.num_nodes)) if every_node else None
+    estimator = _open_run(run_folder, graph, new_links, features_file, id_column, weight)
+    ids = [str(name) for name in _ids(estimator.graph_)]
+    nodes: list[int] | None = list(range(len(ids))) if every_node else None
     if node:
         nodes = _places(ids, node)
-    found = ESTIMATORS[run.config.model].from_run(run).recommend(top, nodes, samples=samples, seed=seed)
+    found = estimator.recommend(top, nodes, samples=samples, seed=seed)
     _give_links(found, ids, out_file, as_json=as_json)
 
 
@@ -338,13 +360,18 @@ def predict(
     target: Target = None,
     delimiter: Delimiter = None,
     header: Header = None,
+    graph: OtherGraph = None,
+    new_links: NewLinks = None,
+    features_file: NodesFile = None,
+    id_column: IdColumn = None,
+    weight: Weight = None,
     as_json: Json = False,
 ) -> None:
     """Give the probability of a link for each pair of a table."""
-    run = read_run(run_folder)
-    ids = [str(name) for name in _ids(run.split.train)]
+    estimator = _open_run(run_folder, graph, new_links, features_file, id_column, weight)
+    ids = [str(name) for name in _ids(estimator.graph_)]
     index = read_pairs(pairs, ids, source=source, target=target, delimiter=delimiter, header=header)
-    found = ESTIMATORS[run.config.model].from_run(run).predict_links(index, samples=samples, seed=seed)
+    found = estimator.predict_links(index, samples=samples, seed=seed)
     _give_links(found, ids, out_file, as_json=as_json)
 
 
@@ -586,6 +613,36 @@ def _open_graph(given: str, **options: Any) -> tuple[str, Reading]:
     for line in reading.report(str(path)):
         note(line)
     return str(path), reading
+
+
+def _open_run(
+    folder: Path,
+    graph: str | None,
+    new_links: Path | None,
+    features: Path | None,
+    id_column: str | None,
+    weight: str | None,
+) -> GAE | VGAE:
+    """The model of a run, on its own graph, on that with more nodes and links, or on another one."""
+    run = read_run(folder)
+    estimator = ESTIMATORS[run.config.model].from_run(run)
+    if all(given is None for given in (graph, new_links, features, id_column, weight)):
+        return estimator
+    if graph is not None and new_links is not None:
+        raise InputError("graph and new_links: either another graph, or more links for the run's own.")
+    if run.facts.num_features == 0:
+        raise InputError(
+            f"{folder}: this run was trained without features, so it knows nothing of other nodes than its own; "
+            "train one with features (--features) to embed new nodes."
+        )
+    if graph is not None:
+        _, reading = _open_graph(graph, features=features, id=id_column, weight=weight, recipe=run.recipe)
+        return estimator.on(reading.graph)
+    own, known = run.split.train, np.concatenate([run.split.val.links, run.split.test.links])
+    reading = read_more(own, run.recipe, links=new_links, nodes=features, id=id_column, weight=weight)
+    for line in reading.report(str(new_links)):
+        note(line)
+    return estimator.on(reading.graph, known=known)
 
 
 def _give_links(links: Links, ids: list[str], out_file: Path | None, *, as_json: bool) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from vgae.errors import InputError
 from vgae.evaluation.calibration import Calibration
@@ -132,6 +134,8 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         self.checkpoint_ = None if checkpoint is None else Path(checkpoint).resolve()
         self.run_: Run | None = None
         self.graph_ = graph
+        self.known_ = graph.edges[:0]  # pairs beside the graph's links that are known, on another graph
+        self.calibration_: Calibration | None = None  # that of the graph it was trained on, on another
         self.n_features_in_ = graph.num_features
         self.validation_ = validation
         self.model_ = trained.model.cpu()
@@ -156,9 +160,30 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         if graph is None:
             mean: FloatArray = self.latent_["mean"].numpy()
             return mean.copy()
+        return self._encode(Graph.of(graph))["mean"].numpy()
+
+    def on(self, graph: Any, *, known: npt.ArrayLike | None = None) -> Self:
+        """The trained model on another graph with the same features, or on its own graph with more nodes and links.
+
+        Nodes are embedded by the trained encoder, and whatever can be asked of a model can be asked about them:
+        probabilities are calibrated as they were, and `recommend` leaves out the graph's links and the `known` pairs.
+        """
+        check_is_fitted(self)
         graph = Graph.of(graph)
+        moved = copy.copy(self)
+        moved.latent_ = self._encode(graph)
+        moved.calibration_ = self.calibration()
+        moved.known_ = graph.edges[:0] if known is None else check_pairs(known, graph.num_nodes, "known")
+        moved.graph_, moved.run_, moved.validation_ = graph, None, None
+        return moved
+
+    def _encode(self, graph: Graph) -> dict[str, Tensor]:
+        """The posterior over another graph, head by head."""
         if self.n_features_in_ == 0:
-            raise InputError("This model was trained without features, so it knows nothing of another graph's nodes.")
+            raise InputError(
+                "This model was trained without features, so it knows nothing of other nodes than those it was trained "
+                "on; train it with features to embed new ones."
+            )
         if graph.num_features != self.n_features_in_:
             raise InputError(
                 f"features: the model was trained on {self.n_features_in_} columns, "
@@ -168,7 +193,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         with torch.no_grad():
             posterior = self.model_.to(device).encode(EncoderInputs.from_graph(graph, device))
         self.model_.cpu()
-        return posterior.mean.cpu().contiguous().numpy()
+        return {head: getattr(posterior, head).cpu().contiguous() for head in posterior.heads}
 
     def to_frame(self) -> Any:
         """The embeddings as a pandas data frame: columns z1, z2, …, the nodes' ids as index."""
@@ -212,6 +237,8 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
     def calibration(self) -> Calibration:
         """How logits become probabilities: the loss's weight taken back, and a scale if there were validation pairs."""
         check_is_fitted(self)
+        if self.calibration_ is not None:
+            return self.calibration_
         shift = math.log(Weighting.named(self.config_.weighting, self.graph_).positive_weight)
         if not self.validation_:
             return Calibration(shift)
@@ -301,7 +328,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         return ids
 
     def _known_links(self) -> Pairs:
-        held_out = [self.validation_.links] if self.validation_ else []
+        held_out = [self.validation_.links] if self.validation_ else [self.known_]
         if self.run_ is not None:
             held_out = [self.run_.split.val.links, self.run_.split.test.links]
         return np.concatenate([self.graph_.edges, *held_out])
@@ -324,12 +351,15 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
     ) -> Run:
         """Everything a run folder keeps, scores on the split's held-out pairs and the features' recipe included."""
         check_is_fitted(self)
+        if self.calibration_ is not None:
+            raise InputError("This model is on another graph than it was trained on; save the one that was trained.")
         if split is None and self.run_ is not None:
             return self.run_
         if split is not None and not split.is_trained_by(self.graph_):
             raise InputError("split: the model was not fitted on the training graph of this split.")
         if split is None:
             split = LinkSplit(self.graph_, self.validation_ or HeldOut.none(), HeldOut.none(), seed=0)
+        split = replace(split, train=replace(split.train, features=self.graph_.features))
         return Run(
             config=self.config_,
             model=self.model_,
@@ -366,6 +396,8 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         estimator.config_ = run.config
         estimator.run_ = run
         estimator.graph_ = run.split.train
+        estimator.known_ = run.split.train.edges[:0]
+        estimator.calibration_ = None
         estimator.validation_ = run.split.val
         estimator.model_ = run.model
         estimator.latent_ = run.latent

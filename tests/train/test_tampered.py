@@ -67,6 +67,14 @@ def change_tensor(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> 
     return tamper
 
 
+def change_features(change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> Callable[[Path], None]:
+    def tamper(run: Path) -> None:
+        save_file(change(load_file(run / "features.safetensors")), run / "features.safetensors")
+        edit(run)
+
+    return tamper
+
+
 def change_split(**changes: Callable[[Any], Any]) -> Callable[[Path], None]:
     """Change arrays of split.npz, with its own hash and those of config.json made to fit."""
 
@@ -157,6 +165,12 @@ TAMPERED: dict[str, Callable[[Path], None]] = {
     "infinite weights": change_tensor(WEIGHT, lambda tensor: tensor / 0),
     "latent of other nodes": change_tensor("latent.mean", lambda tensor: tensor[:-1]),
     "nan in the latent": change_tensor("latent.log_std", lambda tensor: tensor * torch.nan),
+    "no features": change_features(lambda _: {}),
+    "features that were changed": change_features(lambda parts: {**parts, "data": parts["data"] + 1}),
+    "features of other columns": change_features(lambda parts: {**parts, "indices": parts["indices"] + 10**6}),
+    "features in a loop": change_features(lambda parts: {**parts, "indptr": parts["indptr"].flip(0).contiguous()}),
+    "nan in the features": change_features(lambda parts: {**parts, "data": parts["data"] * torch.nan}),
+    "further tensors": change_features(lambda parts: {**parts, "more": parts["data"].clone()}),
     "a pickle for weights": pickled_weights,
     "pickles for ids": pickled_ids,
     "an array without end": endless_array,
@@ -181,7 +195,7 @@ TAMPERED: dict[str, Callable[[Path], None]] = {
     "a further file": lambda run: edit(run, **{"files__../evil": "0" * 64}),
     "no facts": change_config(facts=None),
     "files that are none": change_config(config=[]),
-    "another format": change_config(format=2),
+    "another format": change_config(format=1),
     "a number with too many digits": replace_config('{"format": ' + "9" * 5000 + "}"),
     "deep nesting": replace_config("[" * 200_000),
     "an empty history": change_text("history.jsonl", lambda _: ""),
@@ -227,6 +241,7 @@ def test_honest_run_is_read(run: Path) -> None:
     """The tools above, used without a change, leave a run that is read: what they refuse is the change."""
     change_tensor(WEIGHT, lambda tensor: tensor)(run)
     change_split(train=lambda pairs: pairs)(run)
+    change_features(lambda parts: parts)(run)
     change_text("history.jsonl", lambda text: text)(run)
     assert vgae.load(run).score(vgae.load(run).run_.split.test)["auc"] > 0  # type: ignore[union-attr]
 

@@ -95,6 +95,11 @@ class FeatureRecipe:
         return tuple(name for column in self.columns for name in column.features)
 
     @classmethod
+    def as_they_are(cls, table: pa.Table) -> FeatureRecipe:
+        """The recipe that takes every column for a number, as it is."""
+        return cls(tuple(FeatureColumn(name, "numeric") for name in table.column_names))
+
+    @classmethod
     def fit(
         cls, table: pa.Table, *, standardise: bool = False, impute: str | None = None, origin: Origin | None = None
     ) -> FeatureRecipe:
@@ -180,14 +185,19 @@ def take_nodes(
     return NodeTable(origin, ids, table.column(of_label), table.select(rest))
 
 
-def rows_of_nodes(codes: IntArray, ids: AnyArray, linked: BoolArray, nodes: NodeTable, links: Origin) -> IntArray:
-    """For each node its row in the table, -1 where it has none; `codes` are the nodes of the rows."""
+def require_one_row_each(codes: IntArray, ids: AnyArray, origin: Origin) -> None:
+    """No two rows may be about one node; `codes` are the places of their ids."""
     order = np.argsort(codes, kind="stable")
     same = np.flatnonzero(codes[order][1:] == codes[order][:-1])
     if len(same):
         row, again = min((int(order[place]), int(order[place + 1])) for place in same)
-        name, both = str(ids[codes[row]]), f"{nodes.origin.row(row)} and {nodes.origin.row(again)}"
-        raise InputError(f"{nodes.origin.name}: {both} are both about the node {name!r}; keep one of them.")
+        name, both = str(ids[codes[row]]), f"{origin.row(row)} and {origin.row(again)}"
+        raise InputError(f"{origin.name}: {both} are both about the node {name!r}; keep one of them.")
+
+
+def rows_of_nodes(codes: IntArray, ids: AnyArray, linked: BoolArray, nodes: NodeTable, links: Origin) -> IntArray:
+    """For each node its row in the table, -1 where it has none; `codes` are the nodes of the rows."""
+    require_one_row_each(codes, ids, nodes.origin)
     if not linked[codes].any():
         own, other = str(ids[codes[0]]), str(ids[int(np.argmax(linked))])
         raise InputError(
@@ -246,10 +256,11 @@ def to_labels(column: pa.ChunkedArray, rows: IntArray, origin: Origin) -> AnyArr
     return labels.astype(str) if all(isinstance(label, str) for label in labels) else labels
 
 
-def describe(recipe: FeatureRecipe, *, standardise: bool) -> str:
+def describe(recipe: FeatureRecipe) -> str:
     """What became of the columns, in a few words."""
     kinds = [column.kind for column in recipe.columns]
-    words = {"numeric": "numeric, standardised" if standardise else "numeric", "category": "of categories"}
+    standardised = any(column.std is not None for column in recipe.columns)
+    words = {"numeric": "numeric, standardised" if standardised else "numeric", "category": "of categories"}
     counts = [f"{kinds.count(kind)} {words.get(kind, kind)}" for kind in KINDS if kind in kinds]
     return f"{len(kinds)} columns became {len(recipe.features):,} features ({', '.join(counts)})"
 

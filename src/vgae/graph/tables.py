@@ -54,7 +54,7 @@ from vgae.graph.nodes import (
 from vgae.graph.pairs import IntArray, Pairs
 from vgae.graph.text import suffix_of
 
-IN_GRAPHML = ("weight", "label", "node_attributes", "standardise", "impute")
+IN_GRAPHML = ("weight", "label", "node_attributes", "standardise", "impute", "recipe")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +87,8 @@ def read_any(path: str | Path, **options: Any) -> Reading:
     path = Path(path)
     given = {name: value for name, value in options.items() if value is not None}
     kind = suffix_of(path)
+    if path.suffix == ".npz":
+        given.pop("recipe", None)  # its features are features already
     if kind in SUFFIXES:
         if "node_attributes" in given:
             raise InputError(f"node_attributes: this option is for GraphML; give {path} a node table (features).")
@@ -117,21 +119,23 @@ def read_links(
     label: str | None = None,
     standardise: bool = False,
     impute: str | None = None,
+    recipe: FeatureRecipe | None = None,
 ) -> Reading:
     """The graph whose links are the rows of a table.
 
     `source`, `target` and `weight` are columns, by name or number from 1; `directed` links go from source to target.
     `features` is a table of nodes, `id` and `label` columns of it, and all others become features: `standardise` brings
-    numbers to mean 0 and standard deviation 1, `impute` ("mean", "zero") fills in what is missing.
+    numbers to mean 0 and standard deviation 1, `impute` ("mean", "zero") fills in what is missing. With the `recipe` of
+    another graph they become the features that they are there.
     """
     path = Path(path)
     notes: list[str] = []
     origin = Origin(str(path))
-    table = _read_link_table(path, (source, target, weight), delimiter, header, notes)
+    table = read_link_table(path, (source, target, weight), delimiter, header, notes)
     nodes = None
     if features is not None:
         said: list[str] = []
-        nodes = _Nodes(read_nodes(Path(features), id, label, said), standardise, impute, said)
+        nodes = _Nodes(read_nodes(Path(features), id, label, said), standardise, impute, said, recipe)
     else:
         _refuse_without_nodes(id=id, label=label, standardise=standardise or None, impute=impute)
     return _to_graph(origin, table, (source, target, weight), directed, nodes, notes)
@@ -171,12 +175,15 @@ def read_graphml_graph(
     node_attributes: bool = False,
     standardise: bool = False,
     impute: str | None = None,
+    recipe: FeatureRecipe | None = None,
 ) -> Reading:
     """The graph in a GraphML file; `weight` is an edge attribute, `label` a node attribute, by name.
 
-    With `node_attributes` the other node attributes become features, as the columns of a node table do.
+    With `node_attributes` the other node attributes become features, as the columns of a node table do; with the
+    `recipe` of another graph, those that they are there.
     """
     path = Path(path)
+    node_attributes = node_attributes or recipe is not None
     if not node_attributes:
         _refuse_without_nodes(standardise=standardise or None, impute=impute)
     document = read_graphml(path)
@@ -189,7 +196,7 @@ def read_graphml_graph(
         nodes = replace(nodes, columns=nodes.columns.select([]))
     asked_for = (*ENDS, weight)
     links = document.links.select([name for name in asked_for if name is not None])
-    of_nodes = _Nodes(nodes, standardise, impute, [])
+    of_nodes = _Nodes(nodes, standardise, impute, [], recipe)
     return _to_graph(document.origin_of_links, links, asked_for, document.directed, of_nodes, [])
 
 
@@ -202,26 +209,36 @@ def read_pairs(
     delimiter: str | None = None,
     header: bool | None = None,
 ) -> Pairs:
-    """The rows of a table as pairs of indices into `ids`; an id that is not there is named by its row.
-
-    Here a header is a first row of which neither end is an id, unless columns are asked for by name.
-    """
-    path = Path(path)
+    """The rows of a table as pairs of indices into `ids`; an id that is not there is named by its row."""
     known = pa.array([str(name) for name in ids], pa.large_string())
-    named = is_name(source) or is_name(target)
-    open_question = header is None and not named and suffix_of(path) not in PARQUET
-    table = _read_link_table(path, (source, target), delimiter, False if open_question else header, [])
-    ends = [column for column, _ in _ends(Origin(str(path)), table, source, target)]
-    places = [pc.index_in(end.cast(pa.large_string()), value_set=known) for end in ends]
-    skipped = 0
+    asked = (source, target)
+    return read_links_among(Path(path), known, asked, delimiter, header, "which is not a node of this run")[0]
+
+
+def read_links_among(
+    path: Path,
+    known: pa.Array,
+    asked: Sequence[str | None],
+    delimiter: str | None,
+    header: bool | None,
+    otherwise: str,
+) -> tuple[Pairs, pa.Table]:
+    """The rows of a table as pairs of places among known ids, and the table; another id is named by its row.
+
+    Here a header is a first row of which neither end is known, unless columns are asked for by name.
+    """
+    open_question = header is None and not any(map(is_name, asked)) and suffix_of(path) not in PARQUET
+    table = read_link_table(path, asked, delimiter, False if open_question else header, [])
+    origin = Origin(str(path))
+    ends = [column.cast(pa.large_string()) for column, _ in ends_of(origin, table, asked[0], asked[1])]
+    places = [pc.index_in(end, value_set=known) for end in ends]
     if open_question and len(ends[0]) > 1 and not any(column[0].is_valid for column in places):
-        places, skipped = [column[1:] for column in places], 1
+        ends, places, table = [end[1:] for end in ends], [column[1:] for column in places], table.slice(1)
     for end, column in zip(ends, places, strict=True):
         row = first_true(pc.is_null(column))
         if row is not None:
-            stranger = str(end[row + skipped].as_py())
-            raise InputError(f"{path}: row {row + 1} names {stranger!r}, which is not a node of this run.")
-    return np.stack([column.to_numpy().astype(np.int64) for column in places], axis=1)
+            raise InputError(f"{path}: {origin.row(row)} names {str(end[row].as_py())!r}, {otherwise}.")
+    return np.stack([column.to_numpy().astype(np.int64) for column in places], axis=1), table
 
 
 # -------------------------------------------------------------------------------------------------------------- inside
@@ -235,6 +252,7 @@ class _Nodes:
     standardise: bool
     impute: str | None
     notes: list[str]
+    recipe: FeatureRecipe | None = None
 
     def __post_init__(self) -> None:
         check_imputation(self.impute)
@@ -246,15 +264,18 @@ def _refuse_without_nodes(**options: Any) -> None:
         raise InputError(f"{given}: this is about the columns of a node table; give one (features, node_attributes).")
 
 
-def _read_link_table(
+def read_link_table(
     path: Path, asked: Sequence[str | None], delimiter: str | None, header: bool | None, notes: list[str]
 ) -> pa.Table:
+    """The table of links in a file; where a column is asked for by name, the first row is a header."""
     if header is None and any(is_name(given) for given in asked):
         header = True
     return read_table(path, delimiter, header, notes, links=True, needed="two columns of ids")
 
 
-def _ends(origin: Origin, table: pa.Table, source: str | None, target: str | None) -> list[tuple[pa.ChunkedArray, str]]:
+def ends_of(
+    origin: Origin, table: pa.Table, source: str | None, target: str | None
+) -> list[tuple[pa.ChunkedArray, str]]:
     """The two columns of ids, with their names."""
     places = [find_column(origin, table, given, default) for given, default in ((source, 0), (target, 1))]
     names = table.column_names
@@ -274,7 +295,7 @@ def _to_graph(
 ) -> Reading:
     """The graph of a table of links and perhaps one of nodes."""
     source, target, weight = asked
-    ends = _ends(origin, table, source, target)
+    ends = ends_of(origin, table, source, target)
     weights: FloatArray | None = None
     if weight is not None:
         place = find_column(origin, table, weight, 2)
@@ -319,14 +340,16 @@ def _with_nodes(
             f"{ASK_FOR_IMPUTATION}."
         )
     features, labels, recipe = None, None, None
-    if table.columns.num_columns:
+    if nodes.recipe is not None:
+        recipe = nodes.recipe
+    elif table.columns.num_columns:
         recipe = FeatureRecipe.fit(table.columns, standardise=nodes.standardise, impute=nodes.impute, origin=origin)
         empty = set(table.columns.column_names) - {column.name for column in recipe.columns}
         said.extend(f"the column {name} holds nothing and is left out" for name in sorted(empty))
     if recipe is not None and recipe.columns:
         encoded = recipe.encode(table.columns, origin)
         features = build_features(encoded, rows)
-        said += [describe(recipe, standardise=nodes.standardise), *notes_on(encoded)]
+        said += [describe(recipe), *notes_on(encoded)]
     if table.labels is not None:
         labels = to_labels(table.labels, rows, origin)
         without = labels.tolist().count(-1)

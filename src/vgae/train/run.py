@@ -18,11 +18,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -31,6 +32,7 @@ from torch import Tensor
 
 from vgae.errors import InputError
 from vgae.graph.files import atomic_write, hash_json, read_json, write_json
+from vgae.graph.graph import Graph
 from vgae.graph.nodes import FeatureRecipe
 from vgae.graph.pairs import check_pairs
 from vgae.graph.split import LinkSplit
@@ -39,8 +41,8 @@ from vgae.train.config import Config
 from vgae.train.trainer import LogEntry
 from vgae.version import __version__
 
-FORMAT = 1
-FILES = ("model.safetensors", "split.npz", "history.jsonl", "metrics.json")
+FORMAT = 2
+FILES = ("model.safetensors", "split.npz", "features.safetensors", "history.jsonl", "metrics.json")
 CONFIG = "config.json"
 PICTURES = (".png", ".svg", ".pdf")  # what vgae plot writes, and a run folder may hold beside its files
 CHECKPOINT = "checkpoint"  # the folder of a training that is under way
@@ -109,6 +111,8 @@ def write_run(folder: Path, run: Run) -> None:
     with atomic_write(folder / "model.safetensors") as file:
         file.write(serialize(weights | latent))
     run.split.save(folder / "split.npz")
+    with atomic_write(folder / "features.safetensors") as file:
+        file.write(serialize(_pack_features(run.split.train)))
     with atomic_write(folder / "history.jsonl") as file:
         file.writelines(json.dumps(asdict(entry)).encode() + b"\n" for entry in run.history)
     write_json(folder / "metrics.json", run.metrics)
@@ -171,6 +175,7 @@ def _read(folder: Path) -> Run:
     latent = {name.removeprefix(LATENT): tensor for name, tensor in tensors.items() if name.startswith(LATENT)}
     model = _restore_model(config, facts.num_features or split.train.num_nodes, tensors)
     _check_latent(model, latent, split)
+    split = _with_features(split, load_file(folder / "features.safetensors"), facts)
     history = [LogEntry.from_json(json.loads(line)) for line in (folder / "history.jsonl").read_text().splitlines()]
     if not history:
         raise ValueError("history.jsonl is empty")
@@ -222,6 +227,29 @@ def _check_latent(model: AutoEncoder, latent: dict[str, Tensor], split: LinkSpli
     for head, tensor in latent.items():
         if tuple(tensor.shape) != expected:
             raise InputError(f"model.safetensors: {LATENT}{head} should be {expected[0]}×{expected[1]}.")
+
+
+def _pack_features(graph: Graph) -> dict[str, Tensor]:
+    features: Any = graph.features
+    if features is None:
+        return {}
+    if sp.issparse(features):
+        parts = {"data": features.data, "indices": features.indices, "indptr": features.indptr}
+        return {name: torch.tensor(part) for name, part in parts.items()}
+    return {"features": torch.tensor(features)}
+
+
+def _with_features(split: LinkSplit, tensors: dict[str, Tensor], facts: Facts) -> LinkSplit:
+    """The split with the features of its training graph, which then has to be the one that was trained on."""
+    parts = {name: tensor.numpy() for name, tensor in tensors.items()}
+    features: Any = parts.pop("features", None)
+    if parts:
+        shape = (split.train.num_nodes, facts.num_features)
+        features = sp.csr_array((parts.pop("data"), parts.pop("indices"), parts.pop("indptr")), shape=shape)
+    graph = replace(split.train, features=features)
+    if parts or graph.content_hash != facts.graph_hash:
+        raise InputError("features.safetensors: these are not the features that the model was trained on.")
+    return replace(split, train=graph)
 
 
 def _read_metrics(path: Path) -> dict[str, dict[str, float]]:
