@@ -32,9 +32,13 @@ RECENT = 32  # panels of rows that are summed up by column before they join the 
 STRIPE = 2**16  # rows that threads sum up in copies of their own before these are added up
 
 f32 = np.float32
-LOG2_E = f32(1.4426950408889634)
-LN_2_HIGH, LN_2_LOW = f32(0.693359375), f32(-2.12194440e-4)  # their sum is ln 2; the first has few bits
-LOWEST = f32(-87.0)  # the exponential of less is no normal number
+LN_2 = math.log(2)
+LOG2_E = f32(1 / LN_2)
+POWERS = tuple(  # the polynomial nearest to 2ʳ, by its largest relative error for |r| ≤ ½, 2·10⁻⁹
+    f32(coefficient)
+    for coefficient in (1, 0.69314721, 0.24022647, 0.055503288, 0.0096184890, 0.0013399931, 0.00015345812)
+)
+LOWEST = f32(-126)  # two to the power of less is no normal number
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -69,41 +73,54 @@ _two_to_the = cast("Callable[[Any], Any]", intrinsic(_power_of_two))
 
 
 @_compiled("reassoc", "contract", "nsz")
-def _logits(q: Array, k: Array, top: int, s: Array) -> None:
-    """S = Q·K of R rows from `top` and one block of columns; K is F×B."""
-    s[:] = f32(0)
-    for i in range(0, R, SQUARE):
-        for f in range(0, q.shape[1], SQUARE):
-            t = top + i
-            a0, a1, a2, a3 = q[t, f], q[t, f + 1], q[t, f + 2], q[t, f + 3]
-            b0, b1, b2, b3 = q[t + 1, f], q[t + 1, f + 1], q[t + 1, f + 2], q[t + 1, f + 3]
-            c0, c1, c2, c3 = q[t + 2, f], q[t + 2, f + 1], q[t + 2, f + 2], q[t + 2, f + 3]
-            d0, d1, d2, d3 = q[t + 3, f], q[t + 3, f + 1], q[t + 3, f + 2], q[t + 3, f + 3]
+def _set_product(c: Array, source: Array, out: Array) -> None:
+    """OUT = C·SOURCE as far as the first columns of C go; SOURCE and OUT are B wide."""
+    for i in range(0, len(c), SQUARE):
+        a0, a1, a2, a3 = c[i, 0], c[i, 1], c[i, 2], c[i, 3]
+        b0, b1, b2, b3 = c[i + 1, 0], c[i + 1, 1], c[i + 1, 2], c[i + 1, 3]
+        c0, c1, c2, c3 = c[i + 2, 0], c[i + 2, 1], c[i + 2, 2], c[i + 2, 3]
+        d0, d1, d2, d3 = c[i + 3, 0], c[i + 3, 1], c[i + 3, 2], c[i + 3, 3]
+        for j in range(B):
+            s0, s1, s2, s3 = source[0, j], source[1, j], source[2, j], source[3, j]
+            out[i, j] = a0 * s0 + a1 * s1 + a2 * s2 + a3 * s3
+            out[i + 1, j] = b0 * s0 + b1 * s1 + b2 * s2 + b3 * s3
+            out[i + 2, j] = c0 * s0 + c1 * s1 + c2 * s2 + c3 * s3
+            out[i + 3, j] = d0 * s0 + d1 * s1 + d2 * s2 + d3 * s3
+
+
+@_compiled("reassoc", "contract", "nsz")
+def _add_product(c: Array, source: Array, first: int, out: Array) -> None:
+    """OUT += C·SOURCE, for the columns of C from the `first` on."""
+    for i in range(0, len(c), SQUARE):
+        for f in range(first, c.shape[1], SQUARE):
+            a0, a1, a2, a3 = c[i, f], c[i, f + 1], c[i, f + 2], c[i, f + 3]
+            b0, b1, b2, b3 = c[i + 1, f], c[i + 1, f + 1], c[i + 1, f + 2], c[i + 1, f + 3]
+            c0, c1, c2, c3 = c[i + 2, f], c[i + 2, f + 1], c[i + 2, f + 2], c[i + 2, f + 3]
+            d0, d1, d2, d3 = c[i + 3, f], c[i + 3, f + 1], c[i + 3, f + 2], c[i + 3, f + 3]
             for j in range(B):
-                k0, k1, k2, k3 = k[f, j], k[f + 1, j], k[f + 2, j], k[f + 3, j]
-                s[i, j] += a0 * k0 + a1 * k1 + a2 * k2 + a3 * k3
-                s[i + 1, j] += b0 * k0 + b1 * k1 + b2 * k2 + b3 * k3
-                s[i + 2, j] += c0 * k0 + c1 * k1 + c2 * k2 + c3 * k3
-                s[i + 3, j] += d0 * k0 + d1 * k1 + d2 * k2 + d3 * k3
+                s0, s1, s2, s3 = source[f, j], source[f + 1, j], source[f + 2, j], source[f + 3, j]
+                out[i, j] += a0 * s0 + a1 * s1 + a2 * s2 + a3 * s3
+                out[i + 1, j] += b0 * s0 + b1 * s1 + b2 * s2 + b3 * s3
+                out[i + 2, j] += c0 * s0 + c1 * s1 + c2 * s2 + c3 * s3
+                out[i + 3, j] += d0 * s0 + d1 * s1 + d2 * s2 + d3 * s3
 
 
 @_compiled("contract")
 def _sigmoid(s: Array) -> None:
-    """S becomes σ(S): with e = exp(-|s|) = 2ⁿ·exp(r), |r| ≤ ½ ln 2, σ is 1 / (1 + e) or e / (1 + e)."""
+    """S/ln 2 becomes σ(S): with e = exp(-|s|) = 2ⁿ·2ʳ, n whole and |r| ≤ ½, σ is 1 / (1 + e) or e / (1 + e)."""
     flat = s.reshape(R * B)
     for j in range(R * B):
         x = flat[j]
         y = -abs(x)
         y = LOWEST if y < LOWEST else y
-        n = np.rint(y * LOG2_E)
-        r = y - n * LN_2_HIGH
-        r = r - n * LN_2_LOW
-        p = f32(1.9875691500e-4) * r + f32(1.3981999507e-3)
-        p = p * r + f32(8.3334519073e-3)
-        p = p * r + f32(4.1665795894e-2)
-        p = p * r + f32(1.6666665459e-1)
-        p = p * r + f32(5.0000001201e-1)
-        p = p * (r * r) + r + f32(1)
+        n = np.rint(y)
+        r = y - n
+        p = POWERS[6] * r + POWERS[5]
+        p = p * r + POWERS[4]
+        p = p * r + POWERS[3]
+        p = p * r + POWERS[2]
+        p = p * r + POWERS[1]
+        p = p * r + POWERS[0]
         e = p * _two_to_the(n)
         flat[j] = (e if x < f32(0) else f32(1)) / (f32(1) + e)
 
@@ -125,24 +142,6 @@ def _add_by_row(sigma: Array, k: Array, top: int, by_row: Array) -> None:
             for place, sums in enumerate(((a0, a1, a2, a3), (b0, b1, b2, b3), (c0, c1, c2, c3), (d0, d1, d2, d3))):
                 for column in range(SQUARE):
                     by_row[top + i + place, f + column] += sums[column]
-
-
-@_compiled("reassoc", "contract", "nsz")
-def _add_by_column(sigma: Array, q: Array, top: int, by_column: Array) -> None:
-    """Σ_i σ_ij q_i for one block of columns, F×B."""
-    for f in range(0, q.shape[1], SQUARE):
-        for i in range(0, R, SQUARE):
-            t = top + i
-            a0, a1, a2, a3 = q[t, f], q[t, f + 1], q[t, f + 2], q[t, f + 3]
-            b0, b1, b2, b3 = q[t + 1, f], q[t + 1, f + 1], q[t + 1, f + 2], q[t + 1, f + 3]
-            c0, c1, c2, c3 = q[t + 2, f], q[t + 2, f + 1], q[t + 2, f + 2], q[t + 2, f + 3]
-            d0, d1, d2, d3 = q[t + 3, f], q[t + 3, f + 1], q[t + 3, f + 2], q[t + 3, f + 3]
-            for j in range(B):
-                a, b, c, d = sigma[i, j], sigma[i + 1, j], sigma[i + 2, j], sigma[i + 3, j]
-                by_column[f, j] += a0 * a + b0 * b + c0 * c + d0 * d
-                by_column[f + 1, j] += a1 * a + b1 * b + c1 * c + d1 * d
-                by_column[f + 2, j] += a2 * a + b2 * b + c2 * c + d2 * d
-                by_column[f + 3, j] += a3 * a + b3 * b + c3 * c + d3 * d
 
 
 @_compiled("reassoc", "contract", "nsz")
@@ -203,8 +202,9 @@ def _sweep_blocks(
         diagonal = block * B if symmetric else rows[1]  # from here on a tile has no mirror image
         for top in range(rows[0], min(rows[1], diagonal + B), R):
             mirrored = symmetric and top < diagonal
-            _logits(q, k[block], top, tile)
-            part = _sum_of_positives(tile) if value else 0.0
+            _set_product(q[top : top + R], k[block], tile)
+            _add_product(q[top : top + R], k[block], SQUARE, tile)
+            part = LN_2 * _sum_of_positives(tile) if value else 0.0
             _sigmoid(tile)
             if value:
                 part -= _sum_of_logs(tile, products)
@@ -212,7 +212,7 @@ def _sweep_blocks(
             if gradient:
                 _add_by_row(tile, k[block], top - rows[0], by_row)
             if gradient and (mirrored or not symmetric):
-                _add_by_column(tile, mates, top, recent)
+                _add_product(mates[top : top + R].T, tile, 0, recent)
                 if (top // R) % RECENT == 0:
                     by_column[block] += recent
                     recent[:] = 0
@@ -242,10 +242,11 @@ def _sweep(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Σ softplus(S), σ(S)·right and σ(S)ᵀ·left of S = left·rightᵀ; of a symmetric S the second stands for both."""
     rows, columns = _padded(left, B if symmetric else R), _padded(right, B)
+    scaled = rows * LOG2_E  # powers of two are what is cheap to compute
     height, dim = rows.shape
     blocks = columns.reshape(-1, B, dim).transpose(0, 2, 1).copy()
     mates = columns if symmetric else rows
-    shares = _shares(len(blocks))
+    shares = _shares(len(blocks), symmetric=symmetric)
     by_row, by_column = np.zeros_like(rows), np.zeros_like(blocks)
     total = 0.0
     for top in range(0, height, STRIPE):
@@ -255,13 +256,13 @@ def _sweep(
         def work(share: int, top: int = top, stop: int = stop, own: list[Array] = own) -> float:
             options = (symmetric, value, gradient)
             result: float = _sweep_blocks(
-                rows, blocks, mates, shares[share], (top, stop), *options, own[share], by_column
+                scaled, blocks, mates, shares[share], (top, stop), *options, own[share], by_column
             )
             return result
 
         total += sum(_in_threads(work, len(shares)))
         by_row[top:stop] = sum(own)
-    total -= (height * len(columns) - len(left) * len(right)) * math.log(2)
+    total -= (height * len(columns) - len(left) * len(right)) * LN_2
     of_columns = by_column.transpose(0, 2, 1).reshape(-1, dim)
     if symmetric:
         by_row += of_columns
@@ -281,11 +282,16 @@ def _padded(factors: Tensor, rows: int) -> Array:
     return padded
 
 
-def _shares(num_blocks: int) -> list[npt.NDArray[np.int64]]:
-    """Blocks of columns for each thread: to and fro, since later blocks of symmetric logits have more tiles."""
+def _shares(num_blocks: int, *, symmetric: bool) -> list[npt.NDArray[np.int64]]:
+    """Blocks of columns for each thread, dealt out from the last one, which has most tiles if logits are symmetric."""
     threads = min(torch.get_num_threads(), num_blocks)
-    places = np.arange(num_blocks) % (2 * threads)
-    return [np.flatnonzero((places == thread) | (places == 2 * threads - 1 - thread)) for thread in range(threads)]
+    shares: list[list[int]] = [[] for _ in range(threads)]
+    loads = [0] * threads
+    for block in reversed(range(num_blocks)):
+        thread = loads.index(min(loads))
+        shares[thread].append(block)
+        loads[thread] += block + 1 if symmetric else 1
+    return [np.array(share) for share in shares]
 
 
 def _in_threads(work: Callable[[int], float], num_threads: int) -> list[float]:
