@@ -23,6 +23,11 @@ def run_vgae(*arguments: str, cwd: Path, **environment: str) -> subprocess.Compl
     return subprocess.run(command, cwd=cwd, env=settings, capture_output=True, text=True, check=False)
 
 
+def hear_ctrl_c() -> None:
+    """In a suite that runs in the background, Ctrl-C is ignored, also by the processes that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def assert_refused(result: subprocess.CompletedProcess[str], *words: str) -> None:
     """Exit code 2, nothing on standard output, and one sentence that holds the words."""
     assert result.returncode == 2, result.stderr
@@ -177,6 +182,8 @@ def test_a_strangers_table_is_trained_and_links_are_recommended(tmp_path: Path) 
     assert {line.split(",")[0].strip('"') for line in lines[1:]} == set(people)
     result = run_vgae("train", "leute.csv", "--source", "wer", cwd=tmp_path)
     assert_refused(result, "leute.csv", "von, nach, seit")
+    result = run_vgae("embed", "run", "--new-links", "leute.csv", "--out", "z.csv", cwd=tmp_path)
+    assert_refused(result, "run: this run was trained without features, so it knows nothing of other nodes")
 
 
 def test_weights_directions_and_a_table_of_nodes_are_read_and_told(tmp_path: Path) -> None:
@@ -208,6 +215,33 @@ def test_weights_directions_and_a_table_of_nodes_are_read_and_told(tmp_path: Pat
     scored = json.loads(run_vgae("baseline", "cn", *tables, "--json", cwd=tmp_path).stdout)
     assert scored["split"] == json.loads((tmp_path / "run/config.json").read_text())["split_hash"]
     assert json.loads(run_vgae("plan", *tables, "--json", cwd=tmp_path).stdout)["auto"] == "exact"
+    check_new_nodes(tmp_path)
+
+
+def check_new_nodes(folder: Path) -> None:
+    """A new node with the links and the features of P7 is embedded and linked as a twin of P7 would be."""
+    (folder / "more.csv").write_text("from,to,times\n" + "".join(f"new,P{i},2\n" for i in (4, 5, 6, 8, 9, 10)))
+    (folder / "more-people.csv").write_text("name,age,kind\nnew,7,b\n")
+    (folder / "pairs.csv").write_text("new,P7\nP7,P20\n")
+    more = ["--new-links", "more.csv", "--features", "more-people.csv", "--id", "name", "--weight", "times"]
+    embedded = run_vgae("embed", "run", *more, "--out", "more.npz", cwd=folder)
+    assert embedded.returncode == 0, embedded.stderr
+    assert "more.csv: 6 links and 1 nodes more" in embedded.stderr
+    run = vgae.load(folder / "run")
+    larger = vgae.read_more(
+        run.graph_, run.recipe_, links=folder / "more.csv", nodes=folder / "more-people.csv", weight="times"
+    ).graph
+    with np.load(folder / "more.npz") as found:
+        assert found["ids"][-1] == "new"
+        np.testing.assert_array_equal(found["embeddings"], run.transform(larger))
+    predicted = json.loads(run_vgae("predict", "run", "pairs.csv", *more, "--json", cwd=folder).stdout)["links"]
+    assert [link["source"] for link in predicted] == ["new", "P7"]
+    assert predicted[0]["probability"] > predicted[1]["probability"]
+    around = run_vgae("recommend", "run", "--node", "new", "--top", "3", *more, "--json", cwd=folder)
+    assert "P7" in [link["target"] for link in json.loads(around.stdout)["links"]]
+    refused = run_vgae("embed", "run", *more[2:4], "--graph", "links.csv", "--out", "z.csv", cwd=folder)
+    assert_refused(refused, "more-people.csv", "none of its ids occurs in links.csv")
+    assert not (folder / "z.csv").exists()
 
 
 def test_graphml_is_trained(tmp_path: Path) -> None:
@@ -426,7 +460,7 @@ def test_ctrl_c_keeps_the_state_and_says_how_to_go_on(tmp_path: Path) -> None:
     path = small_graph(tmp_path / "ring.npz")
     arguments = ["train", path, "--val", "0.1", "--test", "0.1", "--iterations", "1000000", "--out", "new/run"]
     command = [sys.executable, "-m", "vgae", *arguments]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c) as process:
         assert process.stderr is not None
         assert any(line.startswith("objective") for line in process.stderr)  # from here on Ctrl-C is heard
         assert_refused(run_vgae(*arguments, cwd=tmp_path), "new/run", "another process is writing this run")

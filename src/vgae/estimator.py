@@ -133,6 +133,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         self.config_ = config
         self.checkpoint_ = None if checkpoint is None else Path(checkpoint).resolve()
         self.run_: Run | None = None
+        self.recipe_: FeatureRecipe | None = None  # how a node table became the features, of a run that was loaded
         self.graph_ = graph
         self.known_ = graph.edges[:0]  # pairs beside the graph's links that are known, on another graph
         self.calibration_: Calibration | None = None  # that of the graph it was trained on, on another
@@ -395,6 +396,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         estimator.checkpoint_ = None
         estimator.config_ = run.config
         estimator.run_ = run
+        estimator.recipe_ = run.recipe
         estimator.graph_ = run.split.train
         estimator.known_ = run.split.train.edges[:0]
         estimator.calibration_ = None

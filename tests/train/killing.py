@@ -42,6 +42,7 @@ def vgae_train(folder: Path, *options: str, before: Callable[[], None] = lambda:
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
         sys.argv = ["vgae", "train", str(folder.parent / "graph.npz"), "--out", str(folder), *options]
+        sys.argv += ["--device", "cpu"]  # a GPU does not survive a fork
         before()
         main()
     except SystemExit as end:
