@@ -8,9 +8,11 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -119,10 +121,46 @@ NodesFile = Annotated[
     Path | None,
     typer.Option("--features", help="Table of the nodes of that graph, or of new nodes to add to the run's."),
 ]
+Options = dict[str, Any]
+READING = {
+    "source": Source,
+    "target": Target,
+    "delimiter": Delimiter,
+    "header": Header,
+    "weight": Weight,
+    "directed": Directed,
+    "features": FeaturesFile,
+    "id": IdColumn,
+    "label": Label,
+    "standardise": Standardise,
+    "impute": Impute,
+    "node_attributes": NodeAttributes,
+}
+ELSEWHERE = {"graph": OtherGraph, "new_links": NewLinks, "features": NodesFile, "id": IdColumn, "weight": Weight}
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
 
 
+def with_options(name: str, options: dict[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these options, which are None where they are not given, and hand them to it as one dictionary."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def collecting(**given: Any) -> None:
+            command(**{name: {option: given.pop(option) for option in options}}, **given)
+
+        own = [parameter for parameter in signature(command).parameters.values() if parameter.name != name]
+        added = [
+            Parameter(option, Parameter.KEYWORD_ONLY, default=None, annotation=options[option]) for option in options
+        ]
+        collecting.__signature__ = Signature([*own, *added])  # type: ignore[attr-defined]  # what typer reads
+        collecting.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *added)}
+        return collecting
+
+    return decorate
+
+
 @app.command()
+@with_options("tables", READING)
 def train(
     graph: GraphName,
     model: Model = DEFAULTS.model,
@@ -153,19 +191,9 @@ def train(
         float | None,
         typer.Option(help="Seconds between checkpoints, 0: at every iteration.  [default: 1% of the time]"),
     ] = None,
-    source: Source = None,
-    target: Target = None,
-    delimiter: Delimiter = None,
-    header: Header = None,
-    weight: Weight = None,
-    directed: Directed = None,
-    features_file: FeaturesFile = None,
-    id_column: IdColumn = None,
-    label: Label = None,
-    standardise: Standardise = None,
-    impute: Impute = None,
-    node_attributes: NodeAttributes = None,
     as_json: Json = False,
+    *,
+    tables: Options,
 ) -> None:
     """Train a model on a graph, score it on held-out links, and keep it as a run."""
     config = Config(
@@ -185,21 +213,7 @@ def train(
         precision=precision,
     )
     choose_device(config.device)
-    name, reading = _open_graph(
-        graph,
-        source=source,
-        target=target,
-        delimiter=delimiter,
-        header=header,
-        weight=weight,
-        directed=directed,
-        features=features_file,
-        id=id_column,
-        label=label,
-        standardise=standardise,
-        impute=impute,
-        node_attributes=node_attributes,
-    )
+    name, reading = _open_graph(graph, **tables)
     data = reading.graph
     split = split_links(data, val=val, test=test, seed=split_seed)
     folder = out_folder or Path("runs") / f"{Path(name).stem}-{model}{'' if config.features else '-no-features'}"
@@ -289,22 +303,21 @@ def plot(
 
 
 @app.command()
+@with_options("elsewhere", ELSEWHERE)
 def embed(
     run_folder: RunFolder,
     out_file: Annotated[Path, typer.Option("--out", help="csv, parquet, npz, or txt (word2vec's).")],
-    graph: OtherGraph = None,
-    new_links: NewLinks = None,
-    features_file: NodesFile = None,
-    id_column: IdColumn = None,
-    weight: Weight = None,
+    *,
+    elsewhere: Options,
 ) -> None:
     """Write the embedding of every node, with its id; of another graph or of new nodes too, if the run has features."""
-    estimator = _open_run(run_folder, graph, new_links, features_file, id_column, weight)
+    estimator = _open_run(run_folder, **elsewhere)
     write_embeddings(out_file, _ids(estimator.graph_), estimator.transform())
     note(f"wrote {estimator.graph_.num_nodes:,} embeddings to {out_file}")
 
 
 @app.command()
+@with_options("elsewhere", ELSEWHERE)
 def recommend(
     run_folder: RunFolder,
     top: Annotated[int, typer.Option(help="How many links.")] = 10,
@@ -315,15 +328,12 @@ def recommend(
     samples: Samples = None,
     seed: DrawSeed = None,
     out_file: OutCsv = None,
-    graph: OtherGraph = None,
-    new_links: NewLinks = None,
-    features_file: NodesFile = None,
-    id_column: IdColumn = None,
-    weight: Weight = None,
     as_json: Json = False,
+    *,
+    elsewhere: Options,
 ) -> None:
     """Name the most likely links that are not known yet, of the whole graph or node by node."""
-    estimator = _open_run(run_folder, graph, new_links, features_file, id_column, weight)
+    estimator = _open_run(run_folder, **elsewhere)
     ids = [str(name) for name in _ids(estimator.graph_)]
     nodes: list[int] | None = list(range(len(ids))) if every_node else None
     if node:
@@ -350,6 +360,7 @@ def similar(
 
 
 @app.command()
+@with_options("elsewhere", ELSEWHERE)
 def predict(
     run_folder: RunFolder,
     pairs: Annotated[Path, typer.Argument(metavar="PAIRS", help="Table of pairs of ids: csv, tsv, txt, parquet.")],
@@ -360,15 +371,12 @@ def predict(
     target: Target = None,
     delimiter: Delimiter = None,
     header: Header = None,
-    graph: OtherGraph = None,
-    new_links: NewLinks = None,
-    features_file: NodesFile = None,
-    id_column: IdColumn = None,
-    weight: Weight = None,
     as_json: Json = False,
+    *,
+    elsewhere: Options,
 ) -> None:
     """Give the probability of a link for each pair of a table."""
-    estimator = _open_run(run_folder, graph, new_links, features_file, id_column, weight)
+    estimator = _open_run(run_folder, **elsewhere)
     ids = [str(name) for name in _ids(estimator.graph_)]
     index = read_pairs(pairs, ids, source=source, target=target, delimiter=delimiter, header=header)
     found = estimator.predict_links(index, samples=samples, seed=seed)
@@ -376,6 +384,7 @@ def predict(
 
 
 @app.command()
+@with_options("tables", READING)
 def baseline(
     method: Annotated[str, typer.Argument(metavar="METHOD", help=f"{', '.join(BASELINES)}.")],
     graph: GraphName,
@@ -383,38 +392,14 @@ def baseline(
     split_seed: SplitSeed = 0,
     val: Val = VAL_FRACTION,
     test: Test = TEST_FRACTION,
-    source: Source = None,
-    target: Target = None,
-    delimiter: Delimiter = None,
-    header: Header = None,
-    weight: Weight = None,
-    directed: Directed = None,
-    features_file: FeaturesFile = None,
-    id_column: IdColumn = None,
-    label: Label = None,
-    standardise: Standardise = None,
-    impute: Impute = None,
-    node_attributes: NodeAttributes = None,
     as_json: Json = False,
+    *,
+    tables: Options,
 ) -> None:
     """Score a baseline on the split that train uses: spectral (sc), DeepWalk (dw), or a heuristic (cn aa ra pa)."""
     if method not in BASELINES:
         raise InputError(f"There is no baseline called {method!r}; the known ones are {', '.join(BASELINES)}.")
-    name, reading = _open_graph(
-        graph,
-        source=source,
-        target=target,
-        delimiter=delimiter,
-        header=header,
-        weight=weight,
-        directed=directed,
-        features=features_file,
-        id=id_column,
-        label=label,
-        standardise=standardise,
-        impute=impute,
-        node_attributes=node_attributes,
-    )
+    name, reading = _open_graph(graph, **tables)
     data = reading.graph
     split = split_links(data, val=val, test=test, seed=split_seed)
     metrics = evaluate_split(BASELINES[method](split.train, seed), split)
@@ -490,6 +475,7 @@ def report(
 
 
 @app.command("plan")
+@with_options("tables", READING)
 def plan_training(
     graph: GraphName,
     model: Model = DEFAULTS.model,
@@ -500,19 +486,9 @@ def plan_training(
     num_negatives: NumNegatives = DEFAULTS.num_negatives,
     device: Device = DEFAULTS.device,
     precision: Precision = DEFAULTS.precision,
-    source: Source = None,
-    target: Target = None,
-    delimiter: Delimiter = None,
-    header: Header = None,
-    weight: Weight = None,
-    directed: Directed = None,
-    features_file: FeaturesFile = None,
-    id_column: IdColumn = None,
-    label: Label = None,
-    standardise: Standardise = None,
-    impute: Impute = None,
-    node_attributes: NodeAttributes = None,
     as_json: Json = False,
+    *,
+    tables: Options,
 ) -> None:
     """Say what training would cost on this machine, exact and sampled, before it is run."""
     config = Config(
@@ -526,21 +502,7 @@ def plan_training(
         precision=precision,
     )
     place = choose_device(config.device)
-    name, reading = _open_graph(
-        graph,
-        source=source,
-        target=target,
-        delimiter=delimiter,
-        header=header,
-        weight=weight,
-        directed=directed,
-        features=features_file,
-        id=id_column,
-        label=label,
-        standardise=standardise,
-        impute=impute,
-        node_attributes=node_attributes,
-    )
+    name, reading = _open_graph(graph, **tables)
     data = reading.graph
     work = workload(data, config)
     rates = calibrate(place, config.latent_dim, precision=config.precision)
@@ -617,16 +579,17 @@ def _open_graph(given: str, **options: Any) -> tuple[str, Reading]:
 
 def _open_run(
     folder: Path,
+    *,
     graph: str | None,
     new_links: Path | None,
     features: Path | None,
-    id_column: str | None,
+    id: str | None,  # noqa: A002 - the option's name
     weight: str | None,
 ) -> GAE | VGAE:
     """The model of a run, on its own graph, on that with more nodes and links, or on another one."""
     run = read_run(folder)
     estimator = ESTIMATORS[run.config.model].from_run(run)
-    if all(given is None for given in (graph, new_links, features, id_column, weight)):
+    if all(given is None for given in (graph, new_links, features, id, weight)):
         return estimator
     if graph is not None and new_links is not None:
         raise InputError("graph and new_links: either another graph, or more links for the run's own.")
@@ -636,10 +599,10 @@ def _open_run(
             "train one with features (--features) to embed new nodes."
         )
     if graph is not None:
-        _, reading = _open_graph(graph, features=features, id=id_column, weight=weight, recipe=run.recipe)
+        _, reading = _open_graph(graph, features=features, id=id, weight=weight, recipe=run.recipe)
         return estimator.on(reading.graph)
     own, known = run.split.train, np.concatenate([run.split.val.links, run.split.test.links])
-    reading = read_more(own, run.recipe, links=new_links, nodes=features, id=id_column, weight=weight)
+    reading = read_more(own, run.recipe, links=new_links, nodes=features, id=id, weight=weight)
     for line in reading.report(str(new_links)):
         note(line)
     return estimator.on(reading.graph, known=known)
