@@ -21,7 +21,7 @@ from vgae.ops.sums import Sums
 IMPLEMENTATIONS = ("auto", "reference", "blocked", "numba", "triton")
 PRECISIONS = ("highest", "high")
 WIDEST_FOR_TRITON, LONGEST_FOR_TRITON = 256, 2**23  # its indices have 32 bits
-SHORTEST_FOR_NUMBA = 1000  # rows; below, a whole training run is over before its kernels are loaded
+SHORTEST_FOR_NUMBA = 2000  # rows; below, 200 iterations are over before loading the kernels has paid
 HAS_TRITON = find_spec("triton") is not None
 HAS_NUMBA = find_spec("numba") is not None
 KERNELS = {"blocked": "vgae.ops.blocked", "numba": "vgae.ops.numba_kernels", "triton": "vgae.ops.triton_kernels"}

@@ -10,8 +10,8 @@ by row is kept apart by thread and added up in order: the same bits every time, 
 """
 
 import math
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -296,15 +296,8 @@ def _shares(num_blocks: int, *, symmetric: bool) -> list[npt.NDArray[np.int64]]:
 
 def _in_threads(work: Callable[[int], float], num_threads: int) -> list[float]:
     """The results of `work` for each thread, the first of which is this one."""
-    results = [0.0] * num_threads
-
-    def run(number: int) -> None:
-        results[number] = work(number)
-
-    others = [threading.Thread(target=run, args=(number,)) for number in range(1, num_threads)]
-    for thread in others:
-        thread.start()
-    run(0)
-    for thread in others:
-        thread.join()
-    return results
+    if num_threads == 1:
+        return [work(0)]
+    with ThreadPoolExecutor(num_threads - 1) as others:
+        promised = [others.submit(work, number) for number in range(1, num_threads)]
+        return [work(0), *(result.result() for result in promised)]
