@@ -1,6 +1,6 @@
 """Kills trainings with SIGKILL, as a process of its own: `python killing.py moments|steps FOLDER` prints what it found.
 
-Python and torch are loaded once; every training is the command, run in a fork of this process.
+Python and torch are loaded once; every training is the command, run in a fork of this process, with one thread.
 """
 
 import io
@@ -15,6 +15,8 @@ from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}  # neither threads nor a GPU survive a fork
 
 import numpy as np
 
@@ -42,7 +44,6 @@ def vgae_train(folder: Path, *options: str, before: Callable[[], None] = lambda:
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
         sys.argv = ["vgae", "train", str(folder.parent / "graph.npz"), "--out", str(folder), *options]
-        sys.argv += ["--device", "cpu"]  # a GPU does not survive a fork
         before()
         main()
     except SystemExit as end:
@@ -167,7 +168,8 @@ def state_of(run: Path, old: dict[str, bytes], whole: dict[str, Any]) -> str:
 if __name__ == "__main__":
     where = Path(sys.argv[2])
     vgae.write_graph(where / "graph.npz", vgae.stochastic_block_model(150, 3, feature_dim=20, seed=4))
-    sys.argv[1:], job_name = ["train", str(where / "graph.npz"), "--out", str(where / "first"), "--json"], sys.argv[1]
+    job_name = sys.argv[1]
+    sys.argv[1:] = ["train", str(where / "graph.npz"), "--out", str(where / "first"), "--json"]
     with redirect_stdout(io.StringIO()):
         main()  # so that what is loaded only when it is used is there before the forks
     job = kill_at_random_moments if job_name == "moments" else kill_at_every_step
