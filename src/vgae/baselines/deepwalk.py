@@ -9,6 +9,8 @@ were left at their random start the AUC would be 15 points lower. Hierarchical s
 AP three points higher on Cora and an AUC two points lower on Citeseer; the paper's figures are those of negatives.
 """
 
+from importlib import import_module
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,11 +18,6 @@ from vgae.baselines.embedding import EmbeddingScorer
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import IntArray
-
-try:
-    from gensim.models import Word2Vec
-except ImportError:  # the extra is not installed: deepwalk says so when it is called
-    Word2Vec = None
 
 DIM, NUM_WALKS, WALK_LENGTH, CONTEXT, NUM_NEGATIVES = 128, 10, 80, 10, 5
 
@@ -36,11 +33,13 @@ def deepwalk(
     workers: int = 1,
 ) -> EmbeddingScorer:
     """Embed the nodes of a training graph by skip-gram on random walks; one worker gives the same bits every time."""
-    if Word2Vec is None:
-        raise InputError("DeepWalk needs gensim; install it with pip install 'vgae[baselines]'.")
+    try:
+        word2vec = import_module("gensim.models")  # an extra that takes its time to import
+    except ImportError:
+        raise InputError("DeepWalk needs gensim; install it with pip install 'vgae[baselines]'.") from None
     walks = random_walks(graph, num_walks=num_walks, walk_length=walk_length, seed=seed)
     names = np.arange(graph.num_nodes).astype(str)
-    model = Word2Vec(
+    model = word2vec.Word2Vec(
         [names[walk].tolist() for walk in walks],
         vector_size=dim,
         window=context,

@@ -6,9 +6,10 @@ components. So one node is added that is weakly linked to all others, which make
 the result. This is the well-known regularisation of spectral clustering, by a small uniform link between all nodes.
 """
 
+from importlib import import_module
+
 import numpy as np
 import scipy.sparse as sp
-from sklearn.manifold import spectral_embedding as laplacian_eigenmaps
 
 from vgae.baselines.embedding import EmbeddingScorer
 from vgae.errors import InputError
@@ -28,5 +29,6 @@ def spectral_embedding(graph: Graph, *, dim: int = DIM, seed: int = 0) -> Embedd
     connected = sp.block_array([[graph.adjacency.astype(np.float64), to_hub], [to_hub.T, None]], format="csr")
     connected.indices = connected.indices.astype(np.int32)
     connected.indptr = connected.indptr.astype(np.int32)
-    embedding = laplacian_eigenmaps(connected, n_components=dim, random_state=seed, drop_first=True)
+    manifold = import_module("sklearn.manifold")  # takes its time to import
+    embedding = manifold.spectral_embedding(connected, n_components=dim, random_state=seed, drop_first=True)
     return EmbeddingScorer(embedding[:-1].astype(np.float32))

@@ -1,6 +1,6 @@
 """Pictures: the latent space (the paper's Figure 1), training curves, ROC, precision-recall and reliability curves.
 
-matplotlib is an extra and takes its time to import, so it is loaded when the first picture is drawn.
+matplotlib is an extra; it and the projections take their time to import, so they are loaded when they are first used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.decomposition import PCA
-from sklearn.manifold import TSNE
 from sklearn.metrics import precision_recall_curve, roc_curve
 
 from vgae.errors import InputError
@@ -37,10 +35,11 @@ def project(embedding: Points, method: str = "tsne", seed: int = 0) -> Points:
         raise InputError(f"projection: {method!r} is not one of {', '.join(PROJECTIONS)}.")
     if embedding.shape[1] <= 2:
         return np.pad(embedding, ((0, 0), (0, 2 - embedding.shape[1])))
-    reducer: Any = PCA(2, random_state=seed)
     if method == "tsne":
         perplexity = min(30.0, (len(embedding) - 1) / 3)
-        reducer = TSNE(2, perplexity=perplexity, init="pca", random_state=seed)
+        reducer = import_module("sklearn.manifold").TSNE(2, perplexity=perplexity, init="pca", random_state=seed)
+    else:
+        reducer = import_module("sklearn.decomposition").PCA(2, random_state=seed)
     points: Points = reducer.fit_transform(embedding)
     return points
 
