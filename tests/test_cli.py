@@ -239,6 +239,9 @@ def check_new_nodes(folder: Path) -> None:
     assert predicted[0]["probability"] > predicted[1]["probability"]
     around = run_vgae("recommend", "run", "--node", "new", "--top", "3", *more, "--json", cwd=folder)
     assert "P7" in [link["target"] for link in json.loads(around.stdout)["links"]]
+    alike = json.loads(run_vgae("similar", "run", "new", *more, "--json", cwd=folder).stdout)["similar"]
+    twin, cosine = run.on(larger).similar(larger.num_nodes - 1)[0]
+    assert (alike[0]["node"], alike[0]["cosine"]) == (larger.ids_of([twin])[0], pytest.approx(cosine))
     refused = run_vgae("embed", "run", *more[2:4], "--graph", "links.csv", "--out", "z.csv", cwd=folder)
     assert_refused(refused, "more-people.csv", "none of its ids occurs in links.csv")
     assert not (folder / "z.csv").exists()

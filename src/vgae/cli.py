@@ -343,16 +343,19 @@ def recommend(
 
 
 @app.command()
+@with_options("elsewhere", ELSEWHERE)
 def similar(
     run_folder: RunFolder,
     node: Annotated[str, typer.Argument(metavar="NODE", help="A node, by its id.")],
     top: Annotated[int, typer.Option(help="How many nodes.")] = 10,
     as_json: Json = False,
+    *,
+    elsewhere: Options,
 ) -> None:
     """Name the nodes whose embeddings are nearest to a node's, by the cosine."""
-    run = read_run(run_folder)
-    ids = [str(name) for name in _ids(run.split.train)]
-    found = ESTIMATORS[run.config.model].from_run(run).similar(_places(ids, [node])[0], top)
+    estimator = _open_run(run_folder, **elsewhere)
+    ids = [str(name) for name in _ids(estimator.graph_)]
+    found = estimator.similar(_places(ids, [node])[0], top)
     if as_json:
         print_json({"node": node, "similar": [{"node": ids[other], "cosine": cosine} for other, cosine in found]})
         return

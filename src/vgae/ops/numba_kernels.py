@@ -1,4 +1,4 @@
-"""The all-pairs op fused for the CPU: a tile of logits never leaves the first-level cache (imported only when used).
+"""The all-pairs op fused for the CPU: a tile of logits never leaves the nearest caches (imported only when used).
 
 The same sums as in `blocked`, by kernels that numba compiles to vector code. A tile is a panel of R rows by a block of
 B columns, and goes through four loops: logits, σ, and the two products with σ. Each loop holds a 4×4 square of factors
