@@ -242,6 +242,8 @@ def check_new_nodes(folder: Path) -> None:
     alike = json.loads(run_vgae("similar", "run", "new", *more, "--json", cwd=folder).stdout)["similar"]
     twin, cosine = run.on(larger).similar(larger.num_nodes - 1)[0]
     assert (alike[0]["node"], alike[0]["cosine"]) == (larger.ids_of([twin])[0], pytest.approx(cosine))
+    alone = run_vgae("embed", "run", *more[2:6], "--out", "alone.csv", cwd=folder)
+    assert "run: 0 links and 1 nodes more" in alone.stderr
     refused = run_vgae("embed", "run", *more[2:4], "--graph", "links.csv", "--out", "z.csv", cwd=folder)
     assert_refused(refused, "more-people.csv", "none of its ids occurs in links.csv")
     assert not (folder / "z.csv").exists()

@@ -606,7 +606,7 @@ def _open_run(
         return estimator.on(reading.graph)
     own, known = run.split.train, np.concatenate([run.split.val.links, run.split.test.links])
     reading = read_more(own, run.recipe, links=new_links, nodes=features, id=id, weight=weight)
-    for line in reading.report(str(new_links)):
+    for line in reading.report(str(new_links or folder)):
         note(line)
     return estimator.on(reading.graph, known=known)
 

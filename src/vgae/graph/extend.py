@@ -66,6 +66,8 @@ def read_more(
         )
         pairs = np.concatenate([pairs, added])
         weights = _with_weights(weights, read, Origin(str(links)), weight)
+    elif weight is not None:
+        raise InputError("weight: this is about the columns of a table of links; give one (links).")
     larger = Graph.from_edges(pairs, num_nodes=len(known), weights=weights)
     notes.append(f"{larger.num_edges - graph.num_edges:,} links and {larger.num_nodes - graph.num_nodes:,} nodes more")
     larger = replace(larger, features=features, node_ids=to_array(names))
