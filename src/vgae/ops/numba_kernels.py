@@ -3,7 +3,7 @@
 The same sums as in `blocked`, by kernels that numba compiles to vector code. A tile is a panel of R rows by a block of
 B columns, and goes through four loops: logits, σ, and the two products with σ. Each loop holds a 4×4 square of factors
 in registers and runs along the columns, so that four loads serve sixteen multiplications. Factors are padded with zeros
-to whole tiles: that adds nothing to the gradients, and log 2 to the value for every pair that is not there.
+to whole tiles, which adds nothing to the gradients; for the value, pairs that are not there are silenced.
 
 Threads divide the blocks of columns among them. What a block sums up by column is its thread's alone; what it sums up
 by row is kept apart by thread and added up in order: the same bits every time, for the same number of threads.
@@ -22,9 +22,10 @@ from numba import njit, types
 from numba.extending import intrinsic
 from torch import Tensor
 
-from vgae.ops.sums import Sums, biases_as_columns
+from vgae.ops.sums import Sums
 
 Array = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
 
 R, B = 16, 256  # rows and columns of a tile
 SQUARE = 4  # rows and factors that a loop holds in registers
@@ -145,6 +146,24 @@ def _add_by_row(sigma: Array, k: Array, top: int, by_row: Array) -> None:
 
 
 @_compiled("reassoc", "contract", "nsz")
+def _add_row_sums(sigma: Array, top: int, row_sums: Doubles) -> None:
+    """Σ_j σ_ij for R rows from `top`: in double precision, because σ that are all alike round all the same way."""
+    for i in range(R):
+        total = 0.0
+        for j in range(B):
+            total += np.float64(sigma[i, j])
+        row_sums[top + i] += total
+
+
+@_compiled("reassoc", "contract", "nsz")
+def _add_column_sums(sigma: Array, column_sums: Doubles) -> None:
+    """Σ_i σ_ij for the columns of a block."""
+    for i in range(R):
+        for j in range(B):
+            column_sums[j] += np.float64(sigma[i, j])
+
+
+@_compiled("reassoc", "contract", "nsz")
 def _sum_of_positives(s: Array) -> float:
     """Σ max(s, 0)."""
     total = 0.0
@@ -156,24 +175,35 @@ def _sum_of_positives(s: Array) -> float:
     return total
 
 
-@_compiled("reassoc", "contract", "nsz")
-def _sum_of_logs(sigma: Array, products: npt.NDArray[np.float64]) -> float:
-    """Σ log max(σ, 1 - σ): softplus(s) is max(s, 0) less this.
+@_compiled()
+def _silence(s: Array, num_rows: int, num_columns: int) -> None:
+    """What lies beyond so many rows and columns is padding, which is not to count: its softplus becomes nothing."""
+    for i in range(R):
+        for j in range(0 if i >= num_rows else max(0, num_columns), B):
+            s[i, j] = LOWEST
 
-    In double precision 1 - σ loses nothing that counts, and a product of 256 such factors, of at least ½ each, is far
-    from underflow: one logarithm serves them all.
+
+@_compiled("reassoc", "contract", "nsz")
+def _sum_of_logs(sigma: Array, missing: Doubles) -> float:
+    """Σ -log max(σ, 1 - σ): softplus(s) is max(s, 0) and this.
+
+    The factors are 1 - m with m = min(σ, 1 - σ) at most ½. A product of R of them is kept as what is missing to one,
+    1 - (1 - a)(1 - b) = a + b - ab, and one of R of these as what its inverse has beyond one, (1 + a)(1 + b) - 1 =
+    a + b + ab: neither ever cancels, the smallest m keep their digits, and one logarithm serves 256 factors.
     """
-    products[:] = 1.0
+    missing[:] = 0.0
     for i in range(R):
         for j in range(B):
             one = np.float64(sigma[i, j])
-            products[j] *= one if one > 0.5 else 1.0 - one
+            m = 1.0 - one if one > 0.5 else one
+            missing[j] += m - missing[j] * m
     total = 0.0
     for start in range(0, B, R):
-        product = 1.0
+        beyond = 0.0
         for j in range(start, start + R):
-            product *= products[j]
-        total += np.log(product)
+            more = missing[j] / (1.0 - missing[j])
+            beyond += more + beyond * more
+        total += np.log1p(beyond)
     return total
 
 
@@ -187,15 +217,18 @@ def _sweep_blocks(
     mates: Array,  # what a row adds to the sums by column
     blocks: npt.NDArray[np.int64],
     rows: tuple[int, int],
+    sizes: tuple[int, int],  # rows and columns that are not padding
     symmetric: bool,
     value: bool,
     gradient: bool,
     by_row: Array,  # of these rows
     by_column: Array,  # blocks × F × B
+    row_sums: Doubles,  # of these rows; empty if nobody asks for them
+    column_sums: Doubles,  # blocks × B
 ) -> float:
     """All tiles of some blocks of columns and a range of rows; of symmetric logits those on and above the diagonal."""
     tile = np.empty((R, B), np.float32)
-    products = np.empty(B, np.float64)
+    missing = np.empty(B, np.float64)
     recent = np.zeros_like(by_column[0])  # added up apart, so that small terms do not meet large sums
     total = 0.0
     for block in blocks:
@@ -204,13 +237,19 @@ def _sweep_blocks(
             mirrored = symmetric and top < diagonal
             _set_product(q[top : top + R], k[block], tile)
             _add_product(q[top : top + R], k[block], SQUARE, tile)
+            if value and (top + R > sizes[0] or (block + 1) * B > sizes[1]):
+                _silence(tile, sizes[0] - top, sizes[1] - block * B)
             part = LN_2 * _sum_of_positives(tile) if value else 0.0
             _sigmoid(tile)
             if value:
-                part -= _sum_of_logs(tile, products)
+                part += _sum_of_logs(tile, missing)
                 total += 2 * part if mirrored else part
             if gradient:
                 _add_by_row(tile, k[block], top - rows[0], by_row)
+            if len(row_sums):
+                _add_row_sums(tile, top - rows[0], row_sums)
+                if mirrored or not symmetric:
+                    _add_column_sums(tile, column_sums[block])
             if gradient and (mirrored or not symmetric):
                 _add_product(mates[top : top + R].T, tile, 0, recent)
                 if (top // R) % RECENT == 0:
@@ -232,51 +271,98 @@ def sweep(
     gradient: bool,
 ) -> Sums:
     """All sums of the op for float32 factors on the CPU."""
-    left, right = biases_as_columns(q, k, row_bias, column_bias)
-    found = _sweep(left, right, symmetric=symmetric, value=value, gradient=gradient)
-    return Sums.from_columns(*found, dim=q.shape[1], symmetric=symmetric)
-
-
-def _sweep(
-    left: Tensor, right: Tensor, *, symmetric: bool, value: bool, gradient: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Σ softplus(S), σ(S)·right and σ(S)ᵀ·left of S = left·rightᵀ; of a symmetric S the second stands for both."""
-    rows, columns = _padded(left, B if symmetric else R), _padded(right, B)
+    biased = row_bias is not None or column_bias is not None
+    rows, columns = q.detach().numpy(), k.detach().numpy()
     scaled = rows * LOG2_E  # powers of two are what is cheap to compute
-    height, dim = rows.shape
-    blocks = columns.reshape(-1, B, dim).transpose(0, 2, 1).copy()
+    if biased:
+        scaled, rows, columns = _with_biases(rows, columns, row_bias, column_bias)
+    of_rows = B if symmetric else R
+    scaled, rows, columns = _padded(scaled, of_rows), _padded(rows, of_rows), _padded(columns, B)
+    height, width = rows.shape
+    blocks = columns.reshape(-1, B, width).transpose(0, 2, 1).copy()
     mates = columns if symmetric else rows
     shares = _shares(len(blocks), symmetric=symmetric)
     by_row, by_column = np.zeros_like(rows), np.zeros_like(blocks)
+    counted = biased and gradient
+    row_sums, column_sums = np.zeros(height if counted else 0), np.zeros((len(blocks), B if counted else 0))
     total = 0.0
     for top in range(0, height, STRIPE):
         stop = min(top + STRIPE, height)
-        own = [np.zeros((stop - top, dim), f32) for _ in shares]
+        by_thread = [np.zeros((stop - top, width), f32) for _ in shares]
+        sums_by_thread = [np.zeros(stop - top if counted else 0) for _ in shares]
 
-        def work(share: int, top: int = top, stop: int = stop, own: list[Array] = own) -> float:
-            options = (symmetric, value, gradient)
+        def work(
+            share: int,
+            top: int = top,
+            stop: int = stop,
+            by_thread: list[Array] = by_thread,
+            sums_by_thread: list[Doubles] = sums_by_thread,
+        ) -> float:
             result: float = _sweep_blocks(
-                scaled, blocks, mates, shares[share], (top, stop), *options, own[share], by_column
+                scaled,
+                blocks,
+                mates,
+                shares[share],
+                (top, stop),
+                (len(q), len(k)),
+                symmetric,
+                value,
+                gradient,
+                by_thread[share],
+                by_column,
+                sums_by_thread[share],
+                column_sums,
             )
             return result
 
         total += sum(_in_threads(work, len(shares)))
-        by_row[top:stop] = sum(own)
-    total -= (height * len(columns) - len(left) * len(right)) * LN_2
-    of_columns = by_column.transpose(0, 2, 1).reshape(-1, dim)
+        by_row[top:stop] = sum(by_thread)
+        row_sums[top:stop] = sum(sums_by_thread)
+    of_columns = by_column.transpose(0, 2, 1).reshape(-1, width)
+    sums_of_columns = column_sums.ravel()
     if symmetric:
         by_row += of_columns
-        of_columns = by_row
-    return (
+        row_sums += sums_of_columns
+        of_columns, sums_of_columns = by_row, row_sums
+    own = slice(2, 2 + q.shape[1]) if biased else slice(q.shape[1])  # the factors' columns
+    return Sums(
         torch.tensor(total if value else math.nan, dtype=torch.float64),
-        torch.from_numpy(by_row[: len(left), : left.shape[1]]),
-        torch.from_numpy(of_columns[: len(right), : right.shape[1]]),
+        torch.from_numpy(by_row[: len(q), own]),
+        torch.from_numpy(row_sums[: len(q)]),
+        torch.from_numpy(of_columns[: len(k), own]),
+        torch.from_numpy(sums_of_columns[: len(k)]),
     )
 
 
-def _padded(factors: Tensor, rows: int) -> Array:
+def _with_biases(
+    rows: Array, columns: Array, row_bias: Tensor | None, column_bias: Tensor | None
+) -> tuple[Array, Array, Array]:
+    """The left factors over ln 2 and both sides' factors, between columns for the biases.
+
+    That is, s/ln 2 = [r', 1, q/ln 2, r, 1] · [1, c', k, 1, c].
+
+    Here r and c are the biases over ln 2 rounded to multiples of 2⁻⁸, whose sums float32 holds exactly, and r', c' what
+    that leaves of them, first of all because there they are added to small sums. Biases may be as large as logits and
+    all the same: rounded like others, they would be wrong in the same direction everywhere.
+    """
+    ends = []
+    for bias, length in ((row_bias, len(rows)), (column_bias, len(columns))):
+        exact = np.zeros(length) if bias is None else bias.detach().numpy().astype(np.float64) / LN_2
+        coarse = np.rint(256 * exact) / 256
+        fine = np.where(np.isfinite(exact), exact - coarse, 0.0)
+        ends.append((fine.astype(f32)[:, None], coarse.astype(f32)[:, None], np.ones((length, 1), f32)))
+    (row_fine, row_coarse, row_one), (column_fine, column_coarse, column_one) = ends
+    scaled = (rows.astype(np.float64) / LN_2).astype(f32)
+    nothing = np.zeros((len(rows), 2), f32)
+    return (
+        np.hstack([row_fine, row_one, scaled, row_coarse, row_one]),
+        np.hstack([nothing, rows, nothing]),
+        np.hstack([column_one, column_fine, columns, column_one, column_coarse]),
+    )
+
+
+def _padded(given: Array, rows: int) -> Array:
     """Factors with zeros up to a multiple of `rows` rows and of SQUARE columns."""
-    given = factors.detach().numpy()
     padded = np.zeros((-(-len(given) // rows) * rows, -(-given.shape[1] // SQUARE) * SQUARE), f32)
     padded[: len(given), : given.shape[1]] = given
     return padded

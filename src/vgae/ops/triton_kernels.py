@@ -1,24 +1,38 @@
 """The all-pairs op on a GPU, fused: a tile of logits lives in registers and is never written to memory.
 
-With t = tanh(s/2) both the gradient and the value come from one special-function evaluation per pair,
+A tile turns logits s into weights in one of two forms, and sums up their products with the factors.
+
+`sigma` weighs by σ(s) = 1 / (1 + 2^(-s/ln 2)) itself, and for the value adds up
+
+    softplus(s) = max(s, 0) + log(1 + e),   e = 2^(-|s|/ln 2)
+
+with one logarithm for the product of many 1 + e, which is kept less its one: (1 + a)(1 + b) - 1 = a + b + ab. Nothing
+in it cancels, so that it is as exact at logits of -30 as at 0.
+
+`tanh` has one special-function evaluation per pair: with t = tanh(s/2),
 
     σ(s) = ½ + ½ t                  Σ_j σ(s_ij) k_j = ½ Σ_j k_j + ½ Σ_j t_ij k_j
     softplus(s) = ½ s + ½ |s| + log 2 - log(1 + |t|)
 
-where the sums of k and of s have closed forms. So the kernel adds up t·k and t·q and, for the value, |s| and the
-logarithm of a product of many factors 1 + |t| at a time. A logit of zero adds nothing to any of these: factors are
-padded with zeros to whole blocks, and borders need no masks.
+where the sums of k and of s have closed forms. Where most σ are small, ½ + ½ t has none of their digits left.
 
-Each program holds a block of rows and walks along a stretch of columns. What a tile gives to its columns is added to
-memory in fixed point: integers add up to the same sum in any order, so the result has the same bits every time. The
-unit is the largest value that a sum can take, over 2³⁰ in 32 bits or 2⁶⁰ in 64; a sum that overflows on its way comes
-back, because only its end has to fit. Symmetric logits are swept through their upper half: the square of a block with
-itself serves its rows, every other tile its rows and its columns. Factors too wide for that, where the sums over
-columns would be the greater part of the work, are swept once for the rows and once for the columns.
+    precision   form    logits                    weights                      products   sums
+    highest     sigma   tf32 in three parts       exp2 and a division          float32    64-bit integers
+    high        sigma   float16, 11 bits (tf32)   ex2.approx and rcp.approx    float16    64-bit integers
+    high        tanh    float16, 11 bits (tf32)   tanh.approx, 11 bits         float16    32-bit integers
 
-    precision   logits                    t                      products with t   sums
-    highest     tf32 in three parts       exp2 and a division    float32           64-bit integers
-    high        float16, 11 bits (tf32)   tanh.approx, 11 bits   float16           32-bit integers
+`high` takes the form `tanh` where σ is `LARGE` or more on average, by a sample of the pairs, and the factors are within
+float16's range as they are. Which it is the device decides: both kernels are launched, and the one that is not wanted
+returns at once, so that nothing waits for an answer and a recorded step may take one form today and the other tomorrow.
+
+Factors are padded with zeros to whole blocks, which adds nothing to their sums; what padding would add to the value and
+to the sums of weights is masked. Each program holds a block of rows and walks along a stretch of columns. What a tile
+gives to its columns is added to memory in fixed point: integers add up to the same sum in any order, so the result has
+the same bits every time. The unit is the largest value that a sum can take, over 2³⁰ in 32 bits or 2⁶⁰ in 64; a sum
+that overflows on its way comes back, because only its end has to fit. Symmetric logits are swept through their upper
+half: the square of a block with itself serves its rows, every other tile its rows and its columns. Factors too wide for
+that, where the sums over columns would be the greater part of the work, are swept once for the rows and once for the
+columns.
 """
 
 # Kernels are typed by their launch, and their arguments in capitals are compile-time constants.
@@ -28,8 +42,7 @@ columns would be the greater part of the work, are swept once for the rows and o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 import torch
 import triton
@@ -40,6 +53,33 @@ from vgae.ops.sums import Sums
 
 INTERPRETED = bool(triton.knobs.runtime.interpret)  # TRITON_INTERPRET=1: kernels run in Python, on any tensor
 WIDEST_FUSED = 16  # beyond, rows and columns are swept one after the other
+SIGMA, TANH = 0, 1
+LARGE = 0.2  # mean σ from which on the errors of ½ + ½ t, up to 2·10⁻⁴, are small beside it
+SAMPLED = 512  # rows and columns whose pairs are looked at to tell
+LEAST, MOST = 2.0**-6, 2.0**14  # of the largest factor, for float16 to hold factors as they are
+LOG2_E = 1 / math.log(2)
+ROOT_HALF = math.sqrt(0.5)
+
+
+@triton.jit
+def _in_base_two(s, HIGHEST: tl.constexpr):
+    """s·log₂ e: the power of two that is e to the power of s."""
+    if HIGHEST:  # in two parts: rounded to float32 alone, the factor would be off by 4·10⁻⁷ at logits of 30
+        return tl.fma(s, 1.4426950216293335, s * 1.9259629911266175e-08)
+    return s * 1.4426950408889634
+
+
+@triton.jit
+def _weights(s, shrink, HIGHEST: tl.constexpr, APPROXIMATE: tl.constexpr):
+    """σ(s) over `shrink`; what is too small for a number becomes zero or next to it."""
+    x = _in_base_two(-s, HIGHEST)
+    if APPROXIMATE:
+        power = tl.inline_asm_elementwise("ex2.approx.ftz.f32 $0, $1;", "=f,f", [x], tl.float32, is_pure=True, pack=1)
+        denominator = power * shrink + shrink
+        return tl.inline_asm_elementwise(
+            "rcp.approx.ftz.f32 $0, $1;", "=f,f", [denominator], tl.float32, is_pure=True, pack=1
+        )
+    return 1.0 / (tl.exp2(tl.minimum(x, 126.0)) * shrink + shrink)
 
 
 @triton.jit
@@ -50,25 +90,43 @@ def _tanh(x, APPROXIMATE: tl.constexpr):
 
 
 @triton.jit
-def _nearest(x, APPROXIMATE: tl.constexpr):
-    """The nearest 32-bit integer."""
-    if APPROXIMATE:  # on a GPU this is one instruction
-        return tl.inline_asm_elementwise("cvt.rni.s32.f32 $0, $1;", "=r,f", [x], dtype=tl.int32, is_pure=True, pack=1)
-    return tl.floor(x + 0.5).to(tl.int32)
-
-
-@triton.jit
-def _add_fixed(pointers, values, unit, HIGHEST: tl.constexpr, APPROXIMATE: tl.constexpr):
+def _add_fixed(pointers, values, unit, HIGHEST: tl.constexpr, FORM: tl.constexpr, APPROXIMATE: tl.constexpr):
     """Add values to integers that count units of 1/`unit`."""
     if HIGHEST:
-        tl.atomic_add(pointers, tl.floor(values.to(tl.float64) * unit + 0.5).to(tl.int64), sem="relaxed")
+        whole = tl.floor(values.to(tl.float64) * unit + 0.5).to(tl.int64)
+    elif APPROXIMATE and FORM == 0:  # on a GPU the nearest integer is one instruction
+        whole = tl.inline_asm_elementwise(
+            "cvt.rni.s64.f32 $0, $1;", "=l,f", [values * unit], dtype=tl.int64, is_pure=True, pack=1
+        )
+    elif APPROXIMATE:
+        whole = tl.inline_asm_elementwise(
+            "cvt.rni.s32.f32 $0, $1;", "=r,f", [values * unit], dtype=tl.int32, is_pure=True, pack=1
+        )
     else:
-        tl.atomic_add(pointers, _nearest(values * unit, APPROXIMATE), sem="relaxed")
+        whole = tl.floor(values * unit + 0.5).to(tl.int64 if FORM == 0 else tl.int32)
+    tl.atomic_add(pointers, whole, sem="relaxed")
 
 
 @triton.jit
 def _multiply(a, b):
     return a * b
+
+
+@triton.jit
+def _multiply_less_one(a, b):
+    """(1 + a)(1 + b) - 1."""
+    return a + b + a * b
+
+
+@triton.jit
+def _softplus_of(s, HIGHEST: tl.constexpr):
+    """Σ softplus(s) along each row."""
+    product = tl.reduce(tl.exp2(_in_base_two(-tl.abs(s), HIGHEST)), 1, _multiply_less_one)
+    # log(1 + product) to the last digit: the rounding of 1 + product is divided out again.
+    whole = 1.0 + product
+    rounded = tl.where(whole == 1.0, 1.0, whole - 1.0)
+    logs = tl.where(whole == 1.0, product, tl.log(whole) * (product / rounded))
+    return tl.sum(tl.maximum(s, 0.0), 1) + logs
 
 
 @triton.jit
@@ -83,11 +141,22 @@ def _value_of(half, t, BN: tl.constexpr):
 
 
 @triton.jit
+def _bias_of(pointer, places, size, FORM: tl.constexpr):
+    """Biases as a form adds them to its logits; that of padding makes σ vanish, where it would count."""
+    bias = tl.load(pointer + places)
+    if FORM == 1:
+        return 0.5 * bias
+    return tl.where(places < size, bias, -1e30)
+
+
+@triton.jit
 def _walk(
     first, last, q, rows, row_bias, by_row, row_sums,
-    k_ptr, column_bias_ptr, by_column_ptr, column_sums_ptr, column_unit, count_unit, num_rows, num_columns,
+    k_ptr, column_bias_ptr, by_column_ptr, column_sums_ptr, column_unit, count_unit, factor, shrink,
+    num_rows, num_columns,
     BN: tl.constexpr, BF: tl.constexpr, COLUMNS: tl.constexpr, BIASED: tl.constexpr, VALUE: tl.constexpr,
-    GRADIENT: tl.constexpr, HIGHEST: tl.constexpr, APPROXIMATE: tl.constexpr, LOGITS: tl.constexpr, SUMS: tl.constexpr,
+    GRADIENT: tl.constexpr, HIGHEST: tl.constexpr, APPROXIMATE: tl.constexpr, FORM: tl.constexpr,
+    LOGITS: tl.constexpr, SUMS: tl.constexpr,
 ):  # fmt: skip
     """Tiles of a block of rows from column `first` to `last`; with COLUMNS, each serves its columns too."""
     features = tl.arange(0, BF)
@@ -95,39 +164,43 @@ def _walk(
     for start in range(first, last, BN):
         columns = start + tl.arange(0, BN)
         k = tl.load(k_ptr + columns[:, None] * BF + features[None, :])
-        half = tl.dot(q, tl.trans(k), input_precision=LOGITS)
-        if HIGHEST:
-            half *= 0.5
+        logits = tl.dot(q, tl.trans(k), input_precision=LOGITS)
+        if FORM == 0:
+            logits *= factor
         if BIASED:
-            half += row_bias[:, None] + tl.load(column_bias_ptr + columns)[None, :]
-            half = tl.where((rows < num_rows)[:, None] & (columns < num_columns)[None, :], half, 0.0)
-        t = _tanh(half, APPROXIMATE)
+            logits += row_bias[:, None] + _bias_of(column_bias_ptr, columns, num_columns, FORM)[None, :]
+            if FORM == 1:
+                logits = tl.where((rows < num_rows)[:, None] & (columns < num_columns)[None, :], logits, 0.0)
+        weights = _weights(logits, shrink, HIGHEST, APPROXIMATE) if FORM == 0 else _tanh(logits, APPROXIMATE)
         if VALUE:
-            values += _value_of(half, t, BN)
+            values += _softplus_of(logits, HIGHEST) if FORM == 0 else _value_of(logits, weights, BN)
         if GRADIENT:
-            weights = t.to(k.dtype)
-            by_row = tl.dot(weights, k, by_row, input_precision=SUMS)
+            rounded = weights.to(k.dtype)
+            by_row = tl.dot(rounded, k, by_row, input_precision=SUMS)
             if BIASED:
-                row_sums += tl.sum(t, 1)
+                row_sums += tl.sum(weights, 1)
             if COLUMNS:
-                by_column = tl.dot(tl.trans(weights), q, input_precision=SUMS)
+                by_column = tl.dot(tl.trans(rounded), q, input_precision=SUMS)
                 places = by_column_ptr + columns[:, None] * BF + features[None, :]
-                _add_fixed(places, by_column, column_unit, HIGHEST, APPROXIMATE)
+                _add_fixed(places, by_column, column_unit, HIGHEST, FORM, APPROXIMATE)
                 if BIASED:
-                    _add_fixed(column_sums_ptr + columns, tl.sum(t, 0), count_unit, HIGHEST, APPROXIMATE)
+                    sums = tl.sum(weights, 0)
+                    _add_fixed(column_sums_ptr + columns, sums, count_unit, HIGHEST, FORM, APPROXIMATE)
     return by_row, row_sums, values
 
 
 @triton.jit
 def _sweep(
     q_ptr, k_ptr, row_bias_ptr, column_bias_ptr,
-    by_row_ptr, by_column_ptr, row_sums_ptr, column_sums_ptr, values_ptr, units_ptr,
+    by_row_ptr, by_column_ptr, row_sums_ptr, column_sums_ptr, values_ptr, scalars_ptr, form_ptr,
     num_rows, num_columns, num_row_blocks, stretch,
     BM: tl.constexpr, BN: tl.constexpr, BF: tl.constexpr, SYMMETRIC: tl.constexpr, COLUMNS: tl.constexpr,
     BIASED: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, HIGHEST: tl.constexpr,
-    APPROXIMATE: tl.constexpr, LOGITS: tl.constexpr, SUMS: tl.constexpr,
+    APPROXIMATE: tl.constexpr, FORM: tl.constexpr, LOGITS: tl.constexpr, SUMS: tl.constexpr,
 ):  # fmt: skip
     """A block of BM rows times a stretch of columns; SYMMETRIC takes only what lies on or above the diagonal."""
+    if tl.load(form_ptr) != FORM:
+        return
     row_block = tl.program_id(0) % num_row_blocks
     first = (tl.program_id(0) // num_row_blocks) * stretch
     last = tl.minimum(first + stretch, num_columns)
@@ -143,30 +216,34 @@ def _sweep(
     row_sums = tl.zeros([BM], tl.float32)
     row_bias = row_sums
     if BIASED:
-        row_bias = tl.load(row_bias_ptr + rows)
-    row_unit, column_unit, count_unit = tl.load(units_ptr), tl.load(units_ptr + 1), tl.load(units_ptr + 2)
+        row_bias = _bias_of(row_bias_ptr, rows, num_rows, FORM)
+    row_unit, column_unit, count_unit = tl.load(scalars_ptr), tl.load(scalars_ptr + 1), tl.load(scalars_ptr + 2)
+    factor, shrink = tl.load(scalars_ptr + 3).to(tl.float32), tl.load(scalars_ptr + 4).to(tl.float32)
     values = tl.zeros([BM], tl.float32)
     if SYMMETRIC:
         middle = tl.minimum(tl.maximum(first, top + BM), last)
         by_row, row_sums, values = _walk(
             first, middle, q, rows, row_bias, by_row, row_sums,
-            k_ptr, column_bias_ptr, by_column_ptr, column_sums_ptr, column_unit, count_unit, num_rows, num_columns,
-            BN, BF, False, BIASED, VALUE, GRADIENT, HIGHEST, APPROXIMATE, LOGITS, SUMS,
+            k_ptr, column_bias_ptr, by_column_ptr, column_sums_ptr, column_unit, count_unit, factor, shrink,
+            num_rows, num_columns,
+            BN, BF, False, BIASED, VALUE, GRADIENT, HIGHEST, APPROXIMATE, FORM, LOGITS, SUMS,
         )  # fmt: skip
         first = middle
     by_row, row_sums, more = _walk(
         first, last, q, rows, row_bias, by_row, row_sums,
-        k_ptr, column_bias_ptr, by_column_ptr, column_sums_ptr, column_unit, count_unit, num_rows, num_columns,
-        BN, BF, COLUMNS, BIASED, VALUE, GRADIENT, HIGHEST, APPROXIMATE, LOGITS, SUMS,
+        k_ptr, column_bias_ptr, by_column_ptr, column_sums_ptr, column_unit, count_unit, factor, shrink,
+        num_rows, num_columns,
+        BN, BF, COLUMNS, BIASED, VALUE, GRADIENT, HIGHEST, APPROXIMATE, FORM, LOGITS, SUMS,
     )  # fmt: skip
     if VALUE:
         if SYMMETRIC:
             more *= 2.0
         tl.store(values_ptr + tl.program_id(0), tl.sum(values + more, 0))
     if GRADIENT:
-        _add_fixed(by_row_ptr + rows[:, None] * BF + features[None, :], by_row, row_unit, HIGHEST, APPROXIMATE)
+        places = by_row_ptr + rows[:, None] * BF + features[None, :]
+        _add_fixed(places, by_row, row_unit, HIGHEST, FORM, APPROXIMATE)
         if BIASED:
-            _add_fixed(row_sums_ptr + rows, row_sums, count_unit, HIGHEST, APPROXIMATE)
+            _add_fixed(row_sums_ptr + rows, row_sums, count_unit, HIGHEST, FORM, APPROXIMATE)
 
 
 @dataclass(frozen=True)
@@ -179,17 +256,24 @@ class Blocks:
     num_stages: int = 2
 
 
-# The fastest by benchmarks/allpairs.py --tune on an NVIDIA H200, by precision and padded width of the factors. They
-# are not tuned at run time: another tile adds up in another order, and the same seed is to give the same bits.
+# The fastest by benchmarks/allpairs.py --tune on an NVIDIA H200, by precision, form and padded width of the factors.
+# They are not tuned at run time: another tile adds up in another order, and the same seed is to give the same bits.
 BLOCKS = {
-    "high": {
+    ("high", TANH): {
         16: Blocks(256, 64, 4, 3),
         32: Blocks(64, 64, 4, 3),
         64: Blocks(64, 64, 4, 3),
         128: Blocks(128, 64, 4, 3),
         256: Blocks(64, 64, 4, 2),
     },
-    "highest": {
+    ("high", SIGMA): {
+        16: Blocks(256, 64, 4, 3),
+        32: Blocks(64, 64, 4, 3),
+        64: Blocks(64, 64, 4, 3),
+        128: Blocks(128, 64, 4, 3),
+        256: Blocks(64, 64, 4, 2),
+    },
+    ("highest", SIGMA): {
         16: Blocks(64, 64, 4, 2),
         32: Blocks(64, 64, 4, 2),
         64: Blocks(64, 64, 4, 2),
@@ -212,26 +296,69 @@ def sweep(
     gradient: bool,
     precision: str,
     blocks: Blocks | None = None,
+    forms: tuple[int, ...] | None = None,
 ) -> Sums:
-    """All sums of the op, in float32 or wider; symmetric ones are the same by row and by column."""
+    """All sums of the op, in float32 or wider; symmetric ones are the same by row and by column.
+
+    `blocks` is the shape of tiles and `forms` the forms to choose among, by default those that the precision has.
+    """
+    forms = forms or ((SIGMA,) if precision == "highest" else (SIGMA, TANH))
     width = max(16, triton.next_power_of_2(q.shape[1]))
-    blocks = blocks or BLOCKS[precision][width]
-    left = _Side.of(q, row_bias, width, blocks.rows, precision)
-    right = left if symmetric else _Side.of(k, column_bias, width, blocks.rows, precision)
-    biased = row_bias is not None or column_bias is not None
+    shapes = {form: blocks or BLOCKS[precision, form][width] for form in forms}
+    padding = max(shape.rows for shape in shapes.values())
+    left = _Side.of(q, row_bias, width, padding, precision)
+    right = left if symmetric else _Side.of(k, column_bias, width, padding, precision)
+    task = _Task(
+        left,
+        right,
+        form=_choose_form(q, k, row_bias, column_bias, left, right, forms),
+        biased=row_bias is not None or column_bias is not None,
+        gradient=gradient,
+        precision=precision,
+    )
     fused = width <= WIDEST_FUSED
-    launch = partial(_launch, biased=biased, gradient=gradient, precision=precision, blocks=blocks)
-    total = launch(left, right, symmetric=symmetric and fused, columns=fused, value=value)
-    if gradient and not fused and not symmetric:
-        launch(right, left, symmetric=False, columns=False, value=False)
-    if value:
-        # What the kernel leaves out: ½ s and log 2 for every pair.
-        total += 0.5 / left.scale**2 * (left.total @ right.total)
-        total += len(k) * left.bias_total + len(q) * right.bias_total
-        total += len(q) * len(k) * math.log(2)
+    with torch.cuda.device_of(q):  # streams and kernels are those of the current device
+        totals = {
+            form: task.launch(form, shapes[form], symmetric=symmetric and fused, columns=fused, value=value)
+            for form in forms
+        }
+        if gradient and not fused and not symmetric:
+            for form in forms:
+                task.mirrored().launch(form, shapes[form], symmetric=False, columns=False, value=False)
+    chosen = task.form == TANH
+    pairs = len(q) * len(k)
+    if not value:
+        total = left.total.new_full((), torch.nan)
+    elif TANH in forms:
+        # What this form leaves out: ½ s and log 2 for every pair.
+        closed = 0.5 * (left.total @ right.total) / (left.scale * right.scale)
+        closed += 0.5 * (len(k) * left.bias_total + len(q) * right.bias_total) + pairs * math.log(2)
+        total = torch.where(chosen, totals[TANH] + closed, totals.get(SIGMA, torch.nan))
     else:
-        total = total.new_full((), torch.nan)
-    return Sums(total, *left.sums(right), *right.sums(left))
+        total = totals[SIGMA]
+    return Sums(total, *task.sums_of(left, right, forms), *task.sums_of(right, left, forms))
+
+
+def _choose_form(
+    q: Tensor,
+    k: Tensor,
+    row_bias: Tensor | None,
+    column_bias: Tensor | None,
+    left: _Side,
+    right: _Side,
+    forms: tuple[int, ...],
+) -> Tensor:
+    """The form that suits these factors, as a number on their device."""
+    if len(forms) == 1:
+        return torch.full((), forms[0], dtype=torch.int32, device=q.device)
+    rows, columns = (slice(None, None, -(-len(factor) // SAMPLED)) for factor in (q, k))
+    logits = q[rows] @ k[columns].T
+    if row_bias is not None:
+        logits += row_bias[rows, None]
+    if column_bias is not None:
+        logits += column_bias[columns]
+    large = logits.sigmoid().mean() >= LARGE
+    return (large & left.as_it_is & right.as_it_is).int()  # TANH if it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,105 +371,156 @@ class _Side:
     size: int
     dim: int
     factors: Tensor  # times `scale`
-    bias: Tensor  # times ½
+    scale: Tensor  # √½, which makes a product half a logit, and more only where float16 needs it; 1 in float32
+    as_it_is: Tensor  # whether √½ was enough
+    bias: Tensor
     by_node: Tensor
     counts: Tensor
     total: Tensor
     bias_total: Tensor
-    largest: Tensor
-    precision: str
-
-    @property
-    def scale(self) -> float:
-        """√½ makes a product half a logit at once; where rounding counts, the product is halved afterwards."""
-        return 1.0 if self.precision == "highest" else math.sqrt(0.5)
+    largest: Tensor  # sum that weights of 1 can give
+    longest: Tensor  # of the factors' rows, for a bound on logits
+    bias_most: Tensor
 
     @classmethod
     def of(cls, factors: Tensor, bias: Tensor | None, width: int, block: int, precision: str) -> _Side:
         size, dim = factors.shape
         padded = triton.cdiv(size, block) * block
         highest = precision == "highest"
+        most = factors.abs().amax()
+        as_it_is = (most >= LEAST) & (most <= MOST)
+        if highest:
+            scale = torch.ones_like(most)
+        else:
+            exponent = torch.frexp(most).exponent.clamp(-100, 100)
+            scale = torch.where(as_it_is, ROOT_HALF, torch.ldexp(torch.full_like(most, ROOT_HALF), 8 - exponent))
         laid_out = factors.new_zeros(padded, width, dtype=torch.float32 if highest else torch.float16)
-        laid_out[:size, :dim] = factors if highest else factors * math.sqrt(0.5)
-        half_bias = factors.new_zeros(padded, dtype=torch.float32)
+        laid_out[:size, :dim] = factors * scale
+        biases = factors.new_zeros(padded, dtype=torch.float32)
         if bias is not None:
-            half_bias[:size] = 0.5 * bias
-        whole = torch.int64 if highest else torch.int32
+            biases[:size] = bias
         return cls(
             size=size,
             dim=dim,
             factors=laid_out,
-            bias=half_bias,
-            by_node=factors.new_zeros(padded, width, dtype=whole),
-            counts=factors.new_zeros(padded, dtype=whole),
+            scale=scale.double(),
+            as_it_is=as_it_is,
+            bias=biases,
+            by_node=factors.new_zeros(padded, width, dtype=torch.int64),
+            counts=factors.new_zeros(padded, dtype=torch.int64),
             total=laid_out.sum(dim=0, dtype=torch.float64),
-            bias_total=half_bias.sum(dtype=torch.float64),
+            bias_total=biases.sum(dtype=torch.float64),
             largest=torch.linalg.vector_norm(laid_out, 1, dim=0, dtype=torch.float64).max().clamp_min(1e-20),
-            precision=precision,
+            longest=torch.linalg.vector_norm(factors, dim=1, dtype=torch.float64).max(),
+            bias_most=biases[:size].max().double(),
         )
 
-    def unit(self) -> Tensor:
-        """Integers per unit of what the other side collects: the sums of t times these factors."""
-        return (2.0**60 if self.precision == "highest" else 2.0**30) / self.largest
-
-    def count_unit(self, other: _Side) -> float:
-        return (2.0**60 if self.precision == "highest" else 2.0**30) / max(self.size, other.size)
-
-    def sums(self, other: _Side) -> tuple[Tensor, Tensor]:
-        """Σ σ(s)·(the other side's factors) and Σ σ(s) for each node of this side."""
-        by_node = self.by_node[: self.size, : self.dim] / other.unit() + other.total[: self.dim]
-        counts = self.counts[: self.size] / self.count_unit(other) + other.size
-        return 0.5 / self.scale * by_node, 0.5 * counts
+    def integers(self, form: int) -> tuple[Tensor, Tensor]:
+        """Where a form collects its sums: 64-bit integers, or the same memory as 32-bit ones."""
+        if form == SIGMA:
+            return self.by_node, self.counts
+        by_node = self.by_node.view(torch.int32).view(2, *self.by_node.shape)[0]
+        return by_node, self.counts.view(torch.int32)[: len(self.counts)]
 
 
-def _launch(
-    left: _Side,
-    right: _Side,
-    *,
-    symmetric: bool,
-    columns: bool,
-    biased: bool,
-    value: bool,
-    gradient: bool,
-    precision: str,
-    blocks: Blocks,
-) -> Tensor:
-    """Run the kernel; Σ (½|s| - log(1 + |t|)) if the value is wanted."""
-    num_row_blocks = len(left.factors) // blocks.rows
-    tiles = num_row_blocks * (len(right.factors) // blocks.rows) // (2 if symmetric else 1)
-    stretch = blocks.rows * max(1, min(tiles // PROGRAMS_WANTED, LONGEST_STRETCH // blocks.rows))
-    num_programs = num_row_blocks * triton.cdiv(right.size, stretch)
-    highest = precision == "highest"
-    units = torch.stack([right.unit(), left.unit(), left.total.new_full((), left.count_unit(right))])
-    values = left.bias.new_zeros(num_programs if value else 1)
-    _sweep[(num_programs,)](
-        left.factors,
-        right.factors,
-        left.bias,
-        right.bias,
-        left.by_node,
-        right.by_node,
-        left.counts,
-        right.counts,
-        values,
-        units if highest else units.float(),
-        left.size,
-        right.size,
-        num_row_blocks,
-        stretch,
-        BM=blocks.rows,
-        BN=blocks.columns,
-        BF=left.factors.shape[1],
-        SYMMETRIC=symmetric,
-        COLUMNS=columns,
-        BIASED=biased,
-        VALUE=value,
-        GRADIENT=gradient,
-        HIGHEST=highest,
-        APPROXIMATE=not (highest or INTERPRETED),
-        LOGITS="tf32x3" if highest else None,
-        SUMS="ieee" if highest else None,
-        num_warps=blocks.num_warps,
-        num_stages=blocks.num_stages,
-    )
-    return values.sum(dtype=torch.float64)
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Two sides and what is wanted of them: runs the kernels, and reads what they have collected."""
+
+    left: _Side
+    right: _Side
+    form: Tensor
+    biased: bool
+    gradient: bool
+    precision: str
+
+    def mirrored(self) -> _Task:
+        """The same with rows and columns exchanged."""
+        return replace(self, left=self.right, right=self.left)
+
+    @property
+    def ceiling(self) -> Tensor:
+        """A power of two that no σ exceeds: σ(s) ≤ exp(s), and s is at most what norms and biases allow."""
+        left, right = self.left, self.right
+        bound = left.longest * right.longest + left.bias_most + right.bias_most
+        return torch.exp2((bound * LOG2_E).clamp(-100, 0).ceil())
+
+    @property
+    def shrink(self) -> Tensor:
+        """What weights are divided by: in float16 the largest possible is to be 2¹⁵, and small ones not to vanish."""
+        return torch.ones_like(self.ceiling) if self.precision == "highest" else self.ceiling * 2.0**-15
+
+    def unit(self, side: _Side, form: int) -> Tensor:
+        """Integers per unit of a sum of weights times this side's factors."""
+        return self.count_unit(form) * max(self.left.size, self.right.size) / side.largest
+
+    def count_unit(self, form: int) -> Tensor:
+        """Integers per unit of a sum of weights."""
+        span = 2.0**30 if form == TANH else 2.0**60 * self.shrink / self.ceiling
+        return torch.ones_like(self.ceiling) * span / max(self.left.size, self.right.size)
+
+    def launch(self, form: int, blocks: Blocks, *, symmetric: bool, columns: bool, value: bool) -> Tensor:
+        """Run the kernel of a form, which does nothing unless it is the one chosen; its part of the value."""
+        left, right = self.left, self.right
+        num_row_blocks = len(left.factors) // blocks.rows
+        tiles = num_row_blocks * (len(right.factors) // blocks.rows) // (2 if symmetric else 1)
+        stretch = blocks.rows * max(1, min(tiles // PROGRAMS_WANTED, LONGEST_STRETCH // blocks.rows))
+        num_programs = num_row_blocks * triton.cdiv(right.size, stretch)
+        highest = self.precision == "highest"
+        factor = 1 / (left.scale * right.scale)
+        units = (self.unit(right, form), self.unit(left, form), self.count_unit(form))
+        scalars = torch.stack([*units, factor, self.shrink])
+        values = left.bias.new_zeros(num_programs if value else 1)
+        by_row, row_sums = left.integers(form)
+        by_column, column_sums = right.integers(form)
+        _sweep[(num_programs,)](
+            left.factors,
+            right.factors,
+            left.bias,
+            right.bias,
+            by_row,
+            by_column,
+            row_sums,
+            column_sums,
+            values,
+            scalars if highest else scalars.float(),
+            self.form,
+            left.size,
+            right.size,
+            num_row_blocks,
+            stretch,
+            BM=blocks.rows,
+            BN=blocks.columns,
+            BF=left.factors.shape[1],
+            SYMMETRIC=symmetric,
+            COLUMNS=columns,
+            BIASED=self.biased or (value and form == SIGMA),  # padding must not add to the value
+            VALUE=value,
+            GRADIENT=self.gradient,
+            HIGHEST=highest,
+            APPROXIMATE=not (highest or INTERPRETED),
+            FORM=form,
+            LOGITS="tf32x3" if highest else None,
+            SUMS="ieee" if highest else None,
+            num_warps=blocks.num_warps,
+            num_stages=blocks.num_stages,
+        )
+        return values.sum(dtype=torch.float64)
+
+    def sums_of(self, side: _Side, other: _Side, forms: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """Σ σ(s)·(the other side's factors) and Σ σ(s) for each node of a side."""
+        found = {}
+        for form in forms:
+            by_node, counts = (part[: side.size] for part in side.integers(form))
+            by_node = by_node[:, : side.dim] / self.unit(other, form)
+            counts = counts / self.count_unit(form)
+            if form == TANH:
+                by_node, counts = 0.5 * (by_node + other.total[: side.dim]), 0.5 * (counts + other.size)
+            else:
+                by_node, counts = self.shrink * by_node, self.shrink * counts
+            found[form] = by_node / other.scale, counts
+        if len(forms) == 1:
+            return found[forms[0]]
+        pairs = zip(found[TANH], found[SIGMA], strict=True)
+        by_node, counts = (torch.where(self.form == TANH, tanh, sigma) for tanh, sigma in pairs)
+        return by_node, counts
