@@ -117,23 +117,27 @@ def tune_cpu(dim: int) -> None:
 
 
 def tune_cuda(num_nodes: int) -> None:
+    """Without biases and with such that most σ are small, so that both forms of the weights are looked at."""
     kernels = import_module("vgae.ops.triton_kernels")
     shapes = [
         kernels.Blocks(rows, columns, warps, stages)
         for rows, columns, warps, stages in itertools.product((32, 64, 128, 256), (32, 64), (4, 8), (2, 3))
         if rows >= columns
     ]
-    for precision, dim in itertools.product(("high", "highest"), (16, 32, 64, 128, 256)):
+    for precision, dim, biased in itertools.product(("high", "highest"), (16, 32, 64, 128, 256), (False, True)):
         size = num_nodes // (1 if precision == "high" else 4)
         z = 0.5 * torch.randn(size, dim, device="cuda") / (dim / 16) ** 0.5
+        bias = torch.full((size,), -5.0, device="cuda") if biased else None
         found: dict[str, float] = {}
         for shape in shapes:
             if (shape.rows > 128 or shape.num_stages > 2) if precision == "highest" else shape.rows < 64:
                 continue
 
-            def work(z: Tensor = z, precision: str = precision, shape: object = shape) -> None:
+            def work(
+                z: Tensor = z, bias: Tensor | None = bias, precision: str = precision, shape: object = shape
+            ) -> None:
                 options = {"symmetric": True, "value": False, "gradient": True, "precision": precision}
-                kernels.sweep(z, z, None, None, **options, blocks=shape)
+                kernels.sweep(z, z, bias, bias, **options, blocks=shape)
 
             try:
                 work()
@@ -142,7 +146,7 @@ def tune_cuda(num_nodes: int) -> None:
                 )
             except Exception as error:  # noqa: BLE001 - a shape that does not fit the chip is just not a candidate
                 print(f"  {shape}: {str(error)[:80]}")
-        report(found, f"{precision}, F = {dim}, N = {size:,}")
+        report(found, f"{precision}, F = {dim}{', biases' * biased}, N = {size:,}")
 
 
 def report(found: dict[str, float], title: str) -> None:

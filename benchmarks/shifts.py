@@ -2,9 +2,9 @@
 
     dense    softplus(Q·Kᵀ + b).sum() in float32 and its backward pass, as autograd has it
 
-Errors are relative to the op in float64, in the norm: of the value, and the largest of those of the gradients in q, k and
-the biases. The shift comes through the biases, half of it by row and half by column. Times are medians with gradient and
-without value, every contender in every round, as ratios to dense in the same run.
+Errors are relative to the op in float64, in the norm: of the value, and the largest of those of the gradients in q, k
+and the biases. The shift comes through the biases, half of it by row and half by column. Times are medians with
+gradient and without value, every contender in every round, as ratios to dense in the same run.
 
     python benchmarks/shifts.py [--device cuda] [--nodes 3000] [--spread 0.5] [--timed 19717]
 """

@@ -22,8 +22,8 @@ where the sums of k and of s have closed forms. Where most σ are small, ½ + ½
     high        tanh    float16, 11 bits (tf32)   tanh.approx, 11 bits         float16    32-bit integers
 
 `high` takes the form `tanh` where σ is `LARGE` or more on average, by a sample of the pairs, and the factors are within
-float16's range as they are. Which it is the device decides: both kernels are launched, and the one that is not wanted
-returns at once, so that nothing waits for an answer and a recorded step may take one form today and the other tomorrow.
+float16's range as they are. Which it is the device decides (`_settle`): both kernels are launched, and the one that is
+not wanted returns at once, so that nothing waits for an answer and a recorded step may take either.
 
 Factors are padded with zeros to whole blocks, which adds nothing to their sums; what padding would add to the value and
 to the sums of weights is masked. Each program holds a block of rows and walks along a stretch of columns. What a tile
@@ -54,11 +54,8 @@ from vgae.ops.sums import Sums
 INTERPRETED = bool(triton.knobs.runtime.interpret)  # TRITON_INTERPRET=1: kernels run in Python, on any tensor
 WIDEST_FUSED = 16  # beyond, rows and columns are swept one after the other
 SIGMA, TANH = 0, 1
-LARGE = 0.2  # mean σ from which on the errors of ½ + ½ t, up to 2·10⁻⁴, are small beside it
+LARGE = tl.constexpr(0.2)  # mean σ from which on the errors of ½ + ½ t, up to 2·10⁻⁴, are small beside it
 SAMPLED = 512  # rows and columns whose pairs are looked at to tell
-LEAST, MOST = 2.0**-6, 2.0**14  # of the largest factor, for float16 to hold factors as they are
-LOG2_E = 1 / math.log(2)
-ROOT_HALF = math.sqrt(0.5)
 
 
 @triton.jit
@@ -192,14 +189,14 @@ def _walk(
 @triton.jit
 def _sweep(
     q_ptr, k_ptr, row_bias_ptr, column_bias_ptr,
-    by_row_ptr, by_column_ptr, row_sums_ptr, column_sums_ptr, values_ptr, scalars_ptr, form_ptr,
+    by_row_ptr, by_column_ptr, row_sums_ptr, column_sums_ptr, values_ptr, settled_ptr,
     num_rows, num_columns, num_row_blocks, stretch,
     BM: tl.constexpr, BN: tl.constexpr, BF: tl.constexpr, SYMMETRIC: tl.constexpr, COLUMNS: tl.constexpr,
     BIASED: tl.constexpr, VALUE: tl.constexpr, GRADIENT: tl.constexpr, HIGHEST: tl.constexpr,
-    APPROXIMATE: tl.constexpr, FORM: tl.constexpr, LOGITS: tl.constexpr, SUMS: tl.constexpr,
+    APPROXIMATE: tl.constexpr, FORM: tl.constexpr, UNIT: tl.constexpr, LOGITS: tl.constexpr, SUMS: tl.constexpr,
 ):  # fmt: skip
     """A block of BM rows times a stretch of columns; SYMMETRIC takes only what lies on or above the diagonal."""
-    if tl.load(form_ptr) != FORM:
+    if tl.load(settled_ptr) != FORM:
         return
     row_block = tl.program_id(0) % num_row_blocks
     first = (tl.program_id(0) // num_row_blocks) * stretch
@@ -217,8 +214,12 @@ def _sweep(
     row_bias = row_sums
     if BIASED:
         row_bias = _bias_of(row_bias_ptr, rows, num_rows, FORM)
-    row_unit, column_unit, count_unit = tl.load(scalars_ptr), tl.load(scalars_ptr + 1), tl.load(scalars_ptr + 2)
-    factor, shrink = tl.load(scalars_ptr + 3).to(tl.float32), tl.load(scalars_ptr + 4).to(tl.float32)
+    units_ptr = settled_ptr + 5 + 3 * FORM
+    row_unit, column_unit, count_unit = tl.load(units_ptr + UNIT), tl.load(units_ptr + 1 - UNIT), tl.load(units_ptr + 2)
+    if not HIGHEST:
+        row_unit, column_unit = row_unit.to(tl.float32), column_unit.to(tl.float32)
+        count_unit = count_unit.to(tl.float32)
+    factor, shrink = tl.load(settled_ptr + 3).to(tl.float32), tl.load(settled_ptr + 4).to(tl.float32)
     values = tl.zeros([BM], tl.float32)
     if SYMMETRIC:
         middle = tl.minimum(tl.maximum(first, top + BM), last)
@@ -246,6 +247,79 @@ def _sweep(
             _add_fixed(row_sums_ptr + rows, row_sums, count_unit, HIGHEST, FORM, APPROXIMATE)
 
 
+@triton.jit
+def _settle(left_ptr, right_ptr, sigma_ptr, settled_ptr, most_nodes, BIASED: tl.constexpr, HIGHEST: tl.constexpr):
+    """What depends on the size of factors and biases, for both forms: see `_Task.settle`.
+
+    Either side has its largest factor, its longest row, its largest column (as sums of absolute values) and its largest
+    bias.
+    """
+    left_most, right_most = tl.load(left_ptr).to(tl.float64), tl.load(right_ptr).to(tl.float64)
+    bound = tl.load(left_ptr + 1).to(tl.float64) * tl.load(right_ptr + 1).to(tl.float64)
+    if BIASED:
+        bound += tl.load(left_ptr + 3).to(tl.float64) + tl.load(right_ptr + 3).to(tl.float64)
+    # A power of two that no σ exceeds: σ(s) ≤ exp(s), and s is at most what norms and biases allow.
+    ceiling = tl.exp2(tl.ceil(tl.minimum(tl.maximum(bound * 1.4426950408889634, -100.0), 0.0)))
+    if HIGHEST:
+        form, left_scale, right_scale = 0.0, left_most * 0.0 + 1.0, right_most * 0.0 + 1.0
+        shrink = ceiling * 0.0 + 1.0
+    else:
+        left_fits = (left_most >= 0.015625) & (left_most <= 16384.0)
+        right_fits = (right_most >= 0.015625) & (right_most <= 16384.0)
+        left_scale = tl.where(left_fits, 0.7071067811865476, _into_range(left_most))
+        right_scale = tl.where(right_fits, 0.7071067811865476, _into_range(right_most))
+        form = tl.where(left_fits & right_fits & (tl.load(sigma_ptr) >= LARGE), 1.0, 0.0)
+        shrink = ceiling * 0.000030517578125  # 2⁻¹⁵
+    left_column, right_column = tl.load(left_ptr + 2).to(tl.float64), tl.load(right_ptr + 2).to(tl.float64)
+    left_column = tl.where(left_column < 1e-20, 1e-20, left_column) * left_scale * 1.01  # rounding included
+    right_column = tl.where(right_column < 1e-20, 1e-20, right_column) * right_scale * 1.01
+    tl.store(settled_ptr, form)
+    tl.store(settled_ptr + 1, left_scale)
+    tl.store(settled_ptr + 2, right_scale)
+    tl.store(settled_ptr + 3, 1.0 / (left_scale * right_scale))
+    tl.store(settled_ptr + 4, shrink)
+    units = 1152921504606846976.0 * shrink / ceiling  # 2⁶⁰ for the largest sum of weights
+    tl.store(settled_ptr + 5, units / right_column)
+    tl.store(settled_ptr + 6, units / left_column)
+    tl.store(settled_ptr + 7, units / most_nodes)
+    tl.store(settled_ptr + 8, 1073741824.0 / right_column)  # 2³⁰
+    tl.store(settled_ptr + 9, 1073741824.0 / left_column)
+    tl.store(settled_ptr + 10, 1073741824.0 / most_nodes)
+
+
+@triton.jit
+def _into_range(most):
+    """What brings the largest factor to between 2⁷ and 2⁸, halved as all are."""
+    exponent = tl.floor(tl.log2(tl.minimum(tl.maximum(most, 1e-30), 1e30)))
+    return 0.7071067811865476 * tl.exp2(7.0 - exponent)
+
+
+@triton.jit
+def _collect(
+    wide_ptr, narrow_ptr, wide_counts_ptr, narrow_counts_ptr, totals_ptr, settled_ptr, by_node_ptr, counts_ptr,
+    size, other_size, dim,
+    UNIT: tl.constexpr, SCALE: tl.constexpr, BIASED: tl.constexpr, BM: tl.constexpr, BF: tl.constexpr,
+):  # fmt: skip
+    """Σ σ(s)·(the other side's factors) and Σ σ(s) for each node of a side, out of the integers of either form."""
+    rows, features = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BF)
+    places = rows[:, None] * BF + features[None, :]
+    scale = tl.load(settled_ptr + SCALE)
+    if tl.load(settled_ptr) == 0.0:
+        shrink = tl.load(settled_ptr + 4)
+        by_node = tl.load(wide_ptr + places).to(tl.float64) * (shrink / scale / tl.load(settled_ptr + 5 + UNIT))
+        counts = tl.load(wide_counts_ptr + rows).to(tl.float64) * (shrink / tl.load(settled_ptr + 7))
+    else:
+        totals = tl.load(totals_ptr + features)[None, :]
+        by_node = tl.load(narrow_ptr + places).to(tl.float64) / tl.load(settled_ptr + 8 + UNIT)
+        by_node = 0.5 / scale * (by_node + totals)
+        counts = tl.load(narrow_counts_ptr + rows).to(tl.float64) / tl.load(settled_ptr + 10)
+        counts = 0.5 * (counts + other_size)
+    inside = (rows < size)[:, None] & (features < dim)[None, :]
+    tl.store(by_node_ptr + rows[:, None] * dim + features[None, :], by_node.to(tl.float32), mask=inside)
+    if BIASED:
+        tl.store(counts_ptr + rows, counts.to(tl.float32), mask=rows < size)
+
+
 @dataclass(frozen=True)
 class Blocks:
     """The shape of a tile (rows a multiple of columns), and the warps that share it."""
@@ -258,28 +332,20 @@ class Blocks:
 
 # The fastest by benchmarks/allpairs.py --tune on an NVIDIA H200, by precision, form and padded width of the factors.
 # They are not tuned at run time: another tile adds up in another order, and the same seed is to give the same bits.
-BLOCKS = {
-    ("high", TANH): {
-        16: Blocks(256, 64, 4, 3),
-        32: Blocks(64, 64, 4, 3),
-        64: Blocks(64, 64, 4, 3),
-        128: Blocks(128, 64, 4, 3),
-        256: Blocks(64, 64, 4, 2),
-    },
-    ("high", SIGMA): {
-        16: Blocks(256, 64, 4, 3),
-        32: Blocks(64, 64, 4, 3),
-        64: Blocks(64, 64, 4, 3),
-        128: Blocks(128, 64, 4, 3),
-        256: Blocks(64, 64, 4, 2),
-    },
-    ("highest", SIGMA): {
-        16: Blocks(64, 64, 4, 2),
-        32: Blocks(64, 64, 4, 2),
-        64: Blocks(64, 64, 4, 2),
-        128: Blocks(64, 32, 4, 2),
-        256: Blocks(32, 32, 4, 2),
-    },
+HIGH = {
+    16: Blocks(256, 64, 4, 3),
+    32: Blocks(64, 64, 4, 3),
+    64: Blocks(64, 64, 4, 3),
+    128: Blocks(128, 64, 4, 3),
+    256: Blocks(64, 64, 4, 2),
+}
+HIGH_BIASED = HIGH | {16: Blocks(256, 32, 4, 3)}
+HIGHEST = {
+    16: Blocks(64, 64, 4, 2),
+    32: Blocks(64, 64, 4, 2),
+    64: Blocks(64, 64, 4, 2),
+    128: Blocks(64, 32, 4, 2),
+    256: Blocks(32, 32, 4, 2),
 }
 # Columns that a program walks along: few enough to keep all processors busy, many enough to earn its start.
 PROGRAMS_WANTED, LONGEST_STRETCH = 132 * 16, 32768
@@ -296,231 +362,204 @@ def sweep(
     gradient: bool,
     precision: str,
     blocks: Blocks | None = None,
-    forms: tuple[int, ...] | None = None,
 ) -> Sums:
-    """All sums of the op, in float32 or wider; symmetric ones are the same by row and by column.
-
-    `blocks` is the shape of tiles and `forms` the forms to choose among, by default those that the precision has.
-    """
-    forms = forms or ((SIGMA,) if precision == "highest" else (SIGMA, TANH))
+    """All sums of the op, in float32 or wider; symmetric ones are the same by row and by column."""
+    highest, biased = precision == "highest", row_bias is not None or column_bias is not None
     width = max(16, triton.next_power_of_2(q.shape[1]))
-    shapes = {form: blocks or BLOCKS[precision, form][width] for form in forms}
-    padding = max(shape.rows for shape in shapes.values())
-    left = _Side.of(q, row_bias, width, padding, precision)
-    right = left if symmetric else _Side.of(k, column_bias, width, padding, precision)
-    task = _Task(
-        left,
-        right,
-        form=_choose_form(q, k, row_bias, column_bias, left, right, forms),
-        biased=row_bias is not None or column_bias is not None,
-        gradient=gradient,
-        precision=precision,
-    )
-    fused = width <= WIDEST_FUSED
+    blocks = blocks or (HIGHEST if highest else HIGH_BIASED if biased else HIGH)[width]
+    task = _Task(blocks=blocks, width=width, biased=biased, value=value, gradient=gradient, highest=highest)
     with torch.cuda.device_of(q):  # streams and kernels are those of the current device
-        totals = {
-            form: task.launch(form, shapes[form], symmetric=symmetric and fused, columns=fused, value=value)
-            for form in forms
-        }
+        measured = _measure(q, row_bias, biased=biased)
+        measured_right = measured if symmetric else _measure(k, column_bias, biased=biased)
+        settled = task.settle(measured, measured_right, _mean_sigma(q, k, row_bias, column_bias), max(len(q), len(k)))
+        left = task.lay_out(q, row_bias, settled[1])
+        right = left if symmetric else task.lay_out(k, column_bias, settled[2])
+        fused = width <= WIDEST_FUSED
+        total = task.launch(left, right, settled, symmetric=symmetric and fused, columns=fused)
         if gradient and not fused and not symmetric:
-            for form in forms:
-                task.mirrored().launch(form, shapes[form], symmetric=False, columns=False, value=False)
-    chosen = task.form == TANH
-    pairs = len(q) * len(k)
-    if not value:
-        total = left.total.new_full((), torch.nan)
-    elif TANH in forms:
-        # What this form leaves out: ½ s and log 2 for every pair.
-        closed = 0.5 * (left.total @ right.total) / (left.scale * right.scale)
-        closed += 0.5 * (len(k) * left.bias_total + len(q) * right.bias_total) + pairs * math.log(2)
-        total = torch.where(chosen, totals[TANH] + closed, totals.get(SIGMA, torch.nan))
-    else:
-        total = totals[SIGMA]
-    return Sums(total, *task.sums_of(left, right, forms), *task.sums_of(right, left, forms))
+            replace(task, value=False).launch(right, left, settled, symmetric=False, columns=False, unit=1)
+        by_row, row_sums = task.collect(left, right, settled, unit=0)
+        by_column, column_sums = (by_row, row_sums) if symmetric else task.collect(right, left, settled, unit=1)
+    return Sums(total, by_row, row_sums, by_column, column_sums)
 
 
-def _choose_form(
-    q: Tensor,
-    k: Tensor,
-    row_bias: Tensor | None,
-    column_bias: Tensor | None,
-    left: _Side,
-    right: _Side,
-    forms: tuple[int, ...],
-) -> Tensor:
-    """The form that suits these factors, as a number on their device."""
-    if len(forms) == 1:
-        return torch.full((), forms[0], dtype=torch.int32, device=q.device)
+def _measure(factors: Tensor, bias: Tensor | None, *, biased: bool) -> Tensor:
+    """The largest factor, the longest row, the largest column and, if there are any, the largest bias."""
+    norms = [
+        torch.linalg.vector_norm(factors, torch.inf),
+        torch.linalg.vector_norm(factors, dim=1).amax(),
+        torch.linalg.vector_norm(factors, 1, dim=0).amax(),
+    ]
+    if biased:
+        norms.append(norms[0].new_zeros(()) if bias is None else bias.amax())
+    return torch.stack(norms)
+
+
+def _mean_sigma(q: Tensor, k: Tensor, row_bias: Tensor | None, column_bias: Tensor | None) -> Tensor:
+    """The mean of σ over the pairs of rows and columns that lie evenly spread over the whole."""
     rows, columns = (slice(None, None, -(-len(factor) // SAMPLED)) for factor in (q, k))
     logits = q[rows] @ k[columns].T
     if row_bias is not None:
         logits += row_bias[rows, None]
     if column_bias is not None:
         logits += column_bias[columns]
-    large = logits.sigmoid().mean() >= LARGE
-    return (large & left.as_it_is & right.as_it_is).int()  # TANH if it is
+    return logits.sigmoid_().mean()
 
 
 @dataclass(frozen=True, eq=False)
 class _Side:
     """One side's factors, laid out and rounded for the kernel, and the integers that its sums are collected in.
 
-    The closed forms are taken of the rounded factors too, so that what should cancel against the kernel's sums does.
+    Integers of 32 bits, where they are enough, take the first half of the memory of those of 64.
     """
 
     size: int
     dim: int
-    factors: Tensor  # times `scale`
-    scale: Tensor  # √½, which makes a product half a logit, and more only where float16 needs it; 1 in float32
-    as_it_is: Tensor  # whether √½ was enough
+    factors: Tensor  # times the side's scale
     bias: Tensor
     by_node: Tensor
     counts: Tensor
-    total: Tensor
-    bias_total: Tensor
-    largest: Tensor  # sum that weights of 1 can give
-    longest: Tensor  # of the factors' rows, for a bound on logits
-    bias_most: Tensor
-
-    @classmethod
-    def of(cls, factors: Tensor, bias: Tensor | None, width: int, block: int, precision: str) -> _Side:
-        size, dim = factors.shape
-        padded = triton.cdiv(size, block) * block
-        highest = precision == "highest"
-        most = factors.abs().amax()
-        as_it_is = (most >= LEAST) & (most <= MOST)
-        if highest:
-            scale = torch.ones_like(most)
-        else:
-            exponent = torch.frexp(most).exponent.clamp(-100, 100)
-            scale = torch.where(as_it_is, ROOT_HALF, torch.ldexp(torch.full_like(most, ROOT_HALF), 8 - exponent))
-        laid_out = factors.new_zeros(padded, width, dtype=torch.float32 if highest else torch.float16)
-        laid_out[:size, :dim] = factors * scale
-        biases = factors.new_zeros(padded, dtype=torch.float32)
-        if bias is not None:
-            biases[:size] = bias
-        return cls(
-            size=size,
-            dim=dim,
-            factors=laid_out,
-            scale=scale.double(),
-            as_it_is=as_it_is,
-            bias=biases,
-            by_node=factors.new_zeros(padded, width, dtype=torch.int64),
-            counts=factors.new_zeros(padded, dtype=torch.int64),
-            total=laid_out.sum(dim=0, dtype=torch.float64),
-            bias_total=biases.sum(dtype=torch.float64),
-            largest=torch.linalg.vector_norm(laid_out, 1, dim=0, dtype=torch.float64).max().clamp_min(1e-20),
-            longest=torch.linalg.vector_norm(factors, dim=1, dtype=torch.float64).max(),
-            bias_most=biases[:size].max().double(),
-        )
+    totals: Tensor  # of the rounded factors, so that what should cancel against the kernel's sums does
 
     def integers(self, form: int) -> tuple[Tensor, Tensor]:
         """Where a form collects its sums: 64-bit integers, or the same memory as 32-bit ones."""
         if form == SIGMA:
             return self.by_node, self.counts
-        by_node = self.by_node.view(torch.int32).view(2, *self.by_node.shape)[0]
-        return by_node, self.counts.view(torch.int32)[: len(self.counts)]
+        return self.by_node.view(torch.int32), self.counts.view(torch.int32)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _Task:
-    """Two sides and what is wanted of them: runs the kernels, and reads what they have collected."""
+    """What is wanted, and the steps that lead there."""
 
-    left: _Side
-    right: _Side
-    form: Tensor
+    blocks: Blocks
+    width: int
     biased: bool
+    value: bool
     gradient: bool
-    precision: str
-
-    def mirrored(self) -> _Task:
-        """The same with rows and columns exchanged."""
-        return replace(self, left=self.right, right=self.left)
+    highest: bool
 
     @property
-    def ceiling(self) -> Tensor:
-        """A power of two that no σ exceeds: σ(s) ≤ exp(s), and s is at most what norms and biases allow."""
-        left, right = self.left, self.right
-        bound = left.longest * right.longest + left.bias_most + right.bias_most
-        return torch.exp2((bound * LOG2_E).clamp(-100, 0).ceil())
+    def forms(self) -> tuple[int, ...]:
+        """The forms among which the device chooses."""
+        return (SIGMA,) if self.highest else (SIGMA, TANH)
 
-    @property
-    def shrink(self) -> Tensor:
-        """What weights are divided by: in float16 the largest possible is to be 2¹⁵, and small ones not to vanish."""
-        return torch.ones_like(self.ceiling) if self.precision == "highest" else self.ceiling * 2.0**-15
+    def settle(self, left: Tensor, right: Tensor, mean_sigma: Tensor, most_nodes: int) -> Tensor:
+        """Numbers on the device that follow from what was measured.
 
-    def unit(self, side: _Side, form: int) -> Tensor:
-        """Integers per unit of a sum of weights times this side's factors."""
-        return self.count_unit(form) * max(self.left.size, self.right.size) / side.largest
+        0       the form
+        1, 2    what the factors of either side are multiplied by: √½ in float16, which makes a product half a logit,
+                and more only where its range needs it
+        3       what makes a logit of a product
+        4       what weights are divided by, so that in float16 the largest possible is 2¹⁵ and small ones do not vanish
+        5 - 7   integers per unit of a sum of weights times factors by row, by column, and of a sum of weights alone
+        8 - 10  the same for the form with tanh
+        """
+        settled = torch.empty(11, dtype=torch.float64, device=left.device)
+        _settle[(1,)](left, right, mean_sigma, settled, most_nodes, BIASED=self.biased, HIGHEST=self.highest)
+        return settled
 
-    def count_unit(self, form: int) -> Tensor:
-        """Integers per unit of a sum of weights."""
-        span = 2.0**30 if form == TANH else 2.0**60 * self.shrink / self.ceiling
-        return torch.ones_like(self.ceiling) * span / max(self.left.size, self.right.size)
+    def lay_out(self, factors: Tensor, bias: Tensor | None, scale: Tensor) -> _Side:
+        size, dim = factors.shape
+        padded = triton.cdiv(size, self.blocks.rows) * self.blocks.rows
+        laid_out = factors.new_zeros(padded, self.width, dtype=torch.float32 if self.highest else torch.float16)
+        laid_out[:size, :dim] = factors if self.highest else factors * scale.float()
+        biases = factors.new_zeros(padded, dtype=torch.float32)
+        if bias is not None:
+            biases[:size] = bias
+        integers = factors.new_zeros(padded * (self.width + 1), dtype=torch.int64)
+        return _Side(
+            size=size,
+            dim=dim,
+            factors=laid_out,
+            bias=biases,
+            by_node=integers[: padded * self.width],
+            counts=integers[padded * self.width :],
+            totals=laid_out.sum(dim=0, dtype=torch.float64),
+        )
 
-    def launch(self, form: int, blocks: Blocks, *, symmetric: bool, columns: bool, value: bool) -> Tensor:
-        """Run the kernel of a form, which does nothing unless it is the one chosen; its part of the value."""
-        left, right = self.left, self.right
+    def launch(
+        self, left: _Side, right: _Side, settled: Tensor, *, symmetric: bool, columns: bool, unit: int = 0
+    ) -> Tensor:
+        """Run the kernels of all forms, of which one does the work; the value, if it is wanted.
+
+        `unit` is the place of the unit by row: 1 where the sides have changed places.
+        """
+        blocks = self.blocks
         num_row_blocks = len(left.factors) // blocks.rows
         tiles = num_row_blocks * (len(right.factors) // blocks.rows) // (2 if symmetric else 1)
         stretch = blocks.rows * max(1, min(tiles // PROGRAMS_WANTED, LONGEST_STRETCH // blocks.rows))
         num_programs = num_row_blocks * triton.cdiv(right.size, stretch)
-        highest = self.precision == "highest"
-        factor = 1 / (left.scale * right.scale)
-        units = (self.unit(right, form), self.unit(left, form), self.count_unit(form))
-        scalars = torch.stack([*units, factor, self.shrink])
-        values = left.bias.new_zeros(num_programs if value else 1)
-        by_row, row_sums = left.integers(form)
-        by_column, column_sums = right.integers(form)
-        _sweep[(num_programs,)](
-            left.factors,
-            right.factors,
-            left.bias,
-            right.bias,
-            by_row,
-            by_column,
-            row_sums,
-            column_sums,
-            values,
-            scalars if highest else scalars.float(),
-            self.form,
-            left.size,
-            right.size,
-            num_row_blocks,
-            stretch,
-            BM=blocks.rows,
-            BN=blocks.columns,
-            BF=left.factors.shape[1],
-            SYMMETRIC=symmetric,
-            COLUMNS=columns,
-            BIASED=self.biased or (value and form == SIGMA),  # padding must not add to the value
-            VALUE=value,
-            GRADIENT=self.gradient,
-            HIGHEST=highest,
-            APPROXIMATE=not (highest or INTERPRETED),
-            FORM=form,
-            LOGITS="tf32x3" if highest else None,
-            SUMS="ieee" if highest else None,
-            num_warps=blocks.num_warps,
-            num_stages=blocks.num_stages,
-        )
-        return values.sum(dtype=torch.float64)
+        values = left.bias.new_zeros(num_programs if self.value else 1)
+        for form in self.forms:
+            by_row, row_sums = left.integers(form)
+            by_column, column_sums = right.integers(form)
+            _sweep[(num_programs,)](
+                left.factors,
+                right.factors,
+                left.bias,
+                right.bias,
+                by_row,
+                by_column,
+                row_sums,
+                column_sums,
+                values,
+                settled,
+                left.size,
+                right.size,
+                num_row_blocks,
+                stretch,
+                BM=blocks.rows,
+                BN=blocks.columns,
+                BF=self.width,
+                SYMMETRIC=symmetric,
+                COLUMNS=columns,
+                BIASED=self.biased or (self.value and form == SIGMA),  # padding must not add to the value
+                VALUE=self.value,
+                GRADIENT=self.gradient,
+                HIGHEST=self.highest,
+                APPROXIMATE=not (self.highest or INTERPRETED),
+                FORM=form,
+                UNIT=unit,
+                LOGITS="tf32x3" if self.highest else None,
+                SUMS="ieee" if self.highest else None,
+                num_warps=blocks.num_warps,
+                num_stages=blocks.num_stages,
+            )
+        if not self.value:
+            return values.new_full((), torch.nan, dtype=torch.float64)
+        total = values.sum(dtype=torch.float64)
+        if self.highest:
+            return total
+        # What tanh leaves out: ½ s and log 2 for every pair.
+        twice = settled[3] * (left.totals @ right.totals) + left.size * right.size * math.log(4)
+        if self.biased:
+            twice += right.size * left.bias.sum(dtype=torch.float64)
+            twice += left.size * right.bias.sum(dtype=torch.float64)
+        return torch.where(settled[0] == TANH, total + 0.5 * twice, total)
 
-    def sums_of(self, side: _Side, other: _Side, forms: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Σ σ(s)·(the other side's factors) and Σ σ(s) for each node of a side."""
-        found = {}
-        for form in forms:
-            by_node, counts = (part[: side.size] for part in side.integers(form))
-            by_node = by_node[:, : side.dim] / self.unit(other, form)
-            counts = counts / self.count_unit(form)
-            if form == TANH:
-                by_node, counts = 0.5 * (by_node + other.total[: side.dim]), 0.5 * (counts + other.size)
-            else:
-                by_node, counts = self.shrink * by_node, self.shrink * counts
-            found[form] = by_node / other.scale, counts
-        if len(forms) == 1:
-            return found[forms[0]]
-        pairs = zip(found[TANH], found[SIGMA], strict=True)
-        by_node, counts = (torch.where(self.form == TANH, tanh, sigma) for tanh, sigma in pairs)
+    def collect(self, side: _Side, other: _Side, settled: Tensor, *, unit: int) -> tuple[Tensor, Tensor]:
+        """Σ σ(s)·(the other side's factors) and, with biases, Σ σ(s) for each node of a side."""
+        by_node = side.bias.new_empty(side.size, side.dim)
+        counts = side.bias.new_empty(side.size if self.biased else 0)
+        (wide, wide_counts), (narrow, narrow_counts) = side.integers(SIGMA), side.integers(TANH)
+        rows = min(32, self.blocks.rows)
+        _collect[(triton.cdiv(side.size, rows),)](
+            wide,
+            narrow,
+            wide_counts,
+            narrow_counts,
+            other.totals,
+            settled,
+            by_node,
+            counts,
+            side.size,
+            other.size,
+            side.dim,
+            UNIT=unit,
+            SCALE=2 - unit,
+            BIASED=self.biased,
+            BM=rows,
+            BF=self.width,
+        )
         return by_node, counts
