@@ -111,13 +111,78 @@ def test_float32_error_is_at_most_twice_that_of_dense_torch(num_columns: int | N
     assert errors(given, kernels)[1] <= 2 * dense_error
 
 
-def test_values_of_tiny_softplus_keep_their_digits() -> None:
-    """At logits near -12, 1 - σ in single precision has lost σ's digits; the sum of many must not."""
-    pytest.importorskip("numba")
-    given = inputs(600, biases="same", seed=1)
-    given["row_bias"] = given["column_bias"] = given["row_bias"] - 9
-    given["q"] *= 0.3
-    assert errors(given, "numba")[0] < 3e-7
+SHIFTS = range(-30, 31, 3)
+ROUNDED = 1.2e-7  # of a float32, which is what a dense sum may be right to by luck
+
+
+def shifted(shift: float, num_rows: int, num_columns: int | None, *, spread: float, halves: bool) -> dict[str, Tensor]:
+    """Factors of a spread, all logits shifted through the biases: half by row and half by column, or all by row."""
+    given = inputs(num_rows, num_columns)
+    given = {name: spread * factors for name, factors in given.items()}
+    columns = num_rows if num_columns is None else num_columns
+    biases = {"row_bias": torch.full((num_rows,), shift / 2 if halves else float(shift))}
+    if halves:
+        biases["column_bias"] = torch.full((columns,), shift / 2)
+    return given | biases
+
+
+def dense_errors(given: dict[str, Tensor]) -> list[float]:
+    """Those of plain torch in float32."""
+    leaves = {name: tensor.clone().requires_grad_() for name, tensor in given.items()}
+    logits = leaves["q"] @ leaves.get("k", leaves["q"]).T + leaves["row_bias"][:, None]
+    logits = logits + leaves["column_bias"] if "column_bias" in leaves else logits
+    value = torch.logaddexp(logits, torch.zeros(())).sum()
+    found = [value.detach(), *torch.autograd.grad(value, list(leaves.values()))]
+    exact = {name: tensor.double() for name, tensor in given.items()}
+    expected = [part / 1.7 for part in value_and_gradients(exact, "reference")]
+    return [float((a.double() - b).norm() / b.norm()) for a, b in zip(found, expected, strict=True)]
+
+
+@pytest.mark.parametrize("implementation", ["blocked", "numba"])
+@pytest.mark.parametrize("spread", [0.03, 0.3, 0.7])
+@pytest.mark.parametrize("halves", [True, False])
+def test_wherever_logits_lie_errors_are_at_most_twice_those_of_dense_torch(
+    implementation: str, spread: float, halves: bool
+) -> None:
+    pytest.importorskip(implementation if implementation == "numba" else "torch")
+    for shift in SHIFTS:
+        given = shifted(shift, 400, 300, spread=spread, halves=halves)
+        for found, dense in zip(errors(given, implementation), dense_errors(given), strict=True):
+            assert found <= 2 * max(dense, ROUNDED), f"at logits about {shift}"
+
+
+@pytest.mark.parametrize("implementation", ["blocked", "numba"])
+def test_logits_that_are_all_negative_without_biases_keep_their_digits(implementation: str) -> None:
+    """Padding, of which a kernel knows that it adds log 2 a pair, would drown what is there."""
+    pytest.importorskip(implementation if implementation == "numba" else "torch")
+    for logit in (-1.0, -5.0, -10.0, -20.0, -40.0):
+        given = {"q": torch.full((33, 2), 1.0), "k": torch.full((270, 2), logit / 2)}
+        assert errors(given, implementation)[0] < 1e-6
+
+
+@pytest.mark.parametrize("precision", ["highest", "high"])
+@pytest.mark.parametrize("halves", [True, False])
+def test_wherever_logits_lie_triton_is_as_exact_as_its_precision(precision: str, halves: bool, triton: str) -> None:
+    sizes = (3000, 2500) if ON_GPU else (70, 90)
+    for shift in SHIFTS if ON_GPU else (-30, -12, -6, 3, 30):
+        given = shifted(shift, *sizes, spread=0.5, halves=halves)
+        for found, dense in zip(errors(given, triton, precision=precision), dense_errors(given), strict=True):
+            allowed = 2 * max(dense, ROUNDED) if precision == "highest" else 2e-3
+            assert found <= allowed, f"at logits about {shift}"
+
+
+@pytest.mark.parametrize("exponent", range(-8, 9, 2))
+def test_factors_of_any_size_stay_within_half_precision(exponent: int, triton: str) -> None:
+    given = {name: 10.0**exponent * factors for name, factors in inputs(60, 50).items()}
+    assert max(errors(given, triton, precision="high")) < 2e-3
+
+
+def test_one_huge_factor_does_not_spoil_the_others(triton: str) -> None:
+    given = inputs(60, 50)
+    given["q"][7] *= 1e5
+    expected = value_and_gradients({name: part.double() for name, part in given.items()}, "reference")[1]
+    found = value_and_gradients(given, triton, precision="high")[1].cpu().double()
+    assert float((found - expected).norm() / expected.norm()) < 2e-3
 
 
 def test_high_precision_is_that_of_tf32(triton: str) -> None:
