@@ -288,7 +288,7 @@ class _Opened:
 
 def _open_first(places: Sequence[Path], name: str, opened: ExitStack) -> list[tuple[Path, BinaryIO]]:
     """A file of the run, opened in all places that have it."""
-    found = []
+    found: list[tuple[Path, BinaryIO]] = []
     for place in places:
         try:
             found.append((place / name, opened.enter_context(open_plain(place / name))))
