@@ -115,8 +115,7 @@ def kill_at_every_step(place: Path) -> dict[str, Any]:
     assert ending_of(vgae_train(place / "whole", *options)) == 0
     for folder in ("old", "whole"):
         (place / folder / "latent.png").write_bytes(b"a picture of the old run, which stays")
-    old = {path.name: path.read_bytes() for path in (place / "old").iterdir()}
-    whole = content_of(place / "whole")
+    whole, read = content_of(place / "whole"), [what_is_read(place / name) for name in ("old", "whole")]
     seen, wrong, count = [], [], 0
     while True:
         count += 1
@@ -124,7 +123,7 @@ def kill_at_every_step(place: Path) -> dict[str, Any]:
         ending = ending_of(
             vgae_train(place / "run", *options, "--overwrite", before=partial(die_at, count, place / "run"))
         )
-        state = state_of(place / "run", old, whole)
+        state = state_of(place / "run", *read)
         seen.append(state)
         if ending == 0:
             break
@@ -154,16 +153,21 @@ def die_at(count: int, run: Path) -> None:
     sys.addaudithook(hear)
 
 
-def state_of(run: Path, old: dict[str, bytes], whole: dict[str, Any]) -> str:
+def what_is_read(run: Path) -> tuple[Any, ...]:
+    """What somebody who reads a run gets, configuration and weights and scores."""
+    model = vgae.load(run)
+    assert model.run_ is not None
+    weights = {name: tensor.numpy().tobytes() for name, tensor in model.model_.state_dict().items()}
+    return model.config_, weights, model.transform().tobytes(), model.run_.metrics
+
+
+def state_of(run: Path, old: tuple[Any, ...], whole: tuple[Any, ...]) -> str:
     """What somebody who looks at the folder sees."""
     try:
-        vgae.load(run)
+        found = what_is_read(run)
     except vgae.InputError as error:
-        return "unfinished" if "unfinished" in str(error) else "mixed"
-    if all((run / name).exists() and (run / name).read_bytes() == content for name, content in old.items()):
-        return "old"
-    found = content_of(run)
-    return "new" if {**found, "files": whole["files"]} == whole else "mixed"
+        return "unfinished" if "unfinished" in str(error) else str(error)
+    return "old" if found == old else "new" if found == whole else "mixed"
 
 
 if __name__ == "__main__":
