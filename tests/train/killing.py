@@ -19,6 +19,7 @@ from typing import Any
 os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}  # neither threads nor a GPU survive a fork
 
 import numpy as np
+from powercut import what_is_read
 
 import vgae
 from vgae.cli import main
@@ -151,14 +152,6 @@ def die_at(count: int, run: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(hear)
-
-
-def what_is_read(run: Path) -> tuple[Any, ...]:
-    """What somebody who reads a run gets, configuration and weights and scores."""
-    model = vgae.load(run)
-    assert model.run_ is not None
-    weights = {name: tensor.numpy().tobytes() for name, tensor in model.model_.state_dict().items()}
-    return model.config_, weights, model.transform().tobytes(), model.run_.metrics
 
 
 def state_of(run: Path, old: tuple[Any, ...], whole: tuple[Any, ...]) -> str:
