@@ -57,7 +57,7 @@ class Disk:
         self.num_before = len(self.changes)
 
     def _relative(self, path: Any) -> str | None:
-        full = Path(os.path.abspath(path))
+        full = Path(path).absolute()
         return str(full.relative_to(self.root)) if full.is_relative_to(self.root) else None
 
     def _look(self) -> None:
@@ -74,7 +74,7 @@ class Disk:
 
     def _flushed(self, handle: int) -> None:
         self._look()
-        name = self._relative(os.readlink(f"/proc/self/fd/{handle}"))
+        name = self._relative(Path(f"/proc/self/fd/{handle}").readlink())
         if name is None:
             return
         name = "" if name == "." else name
@@ -102,8 +102,8 @@ class Disk:
     def recording(self) -> Iterator[None]:
         """Record all changes that this process makes."""
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "fsync", self._flushed)
             for name, note in (
-                ("fsync", self._flushed),
                 ("replace", self._moved),
                 ("rename", self._moved),
                 ("unlink", self._removed),
@@ -187,16 +187,12 @@ def what_is_read(run: Path) -> tuple[Any, ...]:
 
 
 def _after(do: Callable[..., Any], note: Callable[..., None], *, removes: bool) -> Callable[..., Any]:
-    """The function, which is noted when it has succeeded; a name that is removed has to be seen before."""
+    """The function, noted before it is called; what would fail to remove something is not noted."""
 
-    def done(*arguments: Any, **options: Any) -> Any:
-        if not removes:
-            note(*arguments)
-            return do(*arguments, **options)
-        existed = os.path.lexists(arguments[0]) and not options.get("dir_fd")
-        is_empty = not os.path.isdir(arguments[0]) or not os.listdir(arguments[0])
-        if existed and is_empty:
+    def noted(*arguments: Any, **options: Any) -> Any:
+        path = Path(arguments[0]) if removes else None
+        if path is None or (os.path.lexists(path) and not (path.is_dir() and any(path.iterdir()))):
             note(*arguments)
         return do(*arguments, **options)
 
-    return done
+    return noted
