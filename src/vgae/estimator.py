@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
@@ -35,7 +34,7 @@ from vgae.train.checkpoint import Checkpoints, Owner
 from vgae.train.config import Config, choose_device
 from vgae.train.folder import Workplace, new_run_folder
 from vgae.train.progress import ProgressBar
-from vgae.train.run import CHECKPOINT, CONFIG, Facts, Run, read_run
+from vgae.train.run import Facts, Run, read_run
 from vgae.train.trainer import Keeper, Watcher, train
 
 FloatArray = npt.NDArray[np.float32]
@@ -345,10 +344,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
     def save(self, folder: str | Path, *, split: LinkSplit | None = None, overwrite: bool = False) -> None:
         """Keep the trained model as a run folder, with the split it belongs to if that is given."""
         check_is_fitted(self)
-        folder = Path(folder)
-        own = self.checkpoint_ == Path(os.path.realpath(folder)) / CHECKPOINT
-        new = not (folder / CONFIG).exists()
-        with new_run_folder(folder, overwrite=overwrite, resume=own and new, keep_checkpoint=own) as place:
+        with new_run_folder(Path(folder), overwrite=overwrite, checkpoint=self.checkpoint_) as place:
             place.write(self.to_run(split))
 
     def to_run(

@@ -114,7 +114,7 @@ class Disk:
             yield
         self._look()
 
-    def after_a_power_cut(self, *, seed: int = 0, subsets: int = 2) -> Iterator[tuple[int, Tree]]:
+    def after_a_power_cut(self, *, seed: int = 0, subsets: int = 1) -> Iterator[tuple[int, Tree]]:
         """All different trees that a power cut could leave, with the number of changes before it."""
         chance = random.Random(seed)  # noqa: S311 - no secret
         seen = set()

@@ -116,18 +116,20 @@ class Workplace:
 
 @contextmanager
 def new_run_folder(
-    folder: Path, *, overwrite: bool = False, resume: bool = False, keep_checkpoint: bool = False
+    folder: Path, *, overwrite: bool = False, resume: bool = False, checkpoint: Path | None = None
 ) -> Iterator[Workplace]:
     """A place to make a run in, which becomes the run when the block succeeds; if it fails, only checkpoints stay.
 
     Whether that will be possible is checked before the block runs, so that no training is lost to a bad path. What is
-    unfinished in the folder is gone on with if `resume` is asked for, and removed if only `overwrite` is; with
-    `keep_checkpoint` it stays until the new run is complete, whose own training it is.
+    unfinished in the folder is gone on with if `resume` is asked for, and removed if only `overwrite` is. Where the run
+    is of the training whose checkpoints are in the folder, `checkpoint` names theirs: they stay until it is complete.
     """
-    target = Path(os.path.realpath(folder))
+    target = _real_path(folder)
     place = Workplace(target)
+    is_own_training = checkpoint == place.checkpoint
     with ExitStack() as held:
         try:
+            resume = resume or (is_own_training and not _is_run(target))
             if (stage := stage_of(target)) is not Stage.UNFINISHED:  # that one may be in the making: the lock knows
                 _require_usable(folder, stage, overwrite=overwrite, resume=resume)
             made = make_folder(place.checkpoint)
@@ -137,7 +139,7 @@ def new_run_folder(
                 _promote(target)
             _require_usable(folder, stage_of(target), overwrite=overwrite, resume=resume)
             _require_free_names(folder, target)
-            if not (resume or keep_checkpoint):
+            if not (resume or is_own_training):
                 remove_checkpoint(place.checkpoint)
             _remove_staged(place.staging)
             make_folder(place.staging)
@@ -163,7 +165,7 @@ def new_run_folder(
 
 def finished_run(folder: Path) -> Run | None:
     """The run in a folder if it is complete and no other is under way; the moves of a killed process are done first."""
-    target = Path(os.path.realpath(folder))
+    target = _real_path(folder)
     try:
         if _is_promised(target):
             with _writing(folder, target):
@@ -224,6 +226,13 @@ def _require_usable(folder: Path, stage: Stage, *, overwrite: bool, resume: bool
     raise InputError(
         f"{folder}: this folder is already used; choose another, or --overwrite (overwrite=True) the run in it."
     )
+
+
+def _real_path(folder: Path) -> Path:
+    try:
+        return Path(os.path.realpath(folder))
+    except ValueError as error:
+        raise InputError(f"{str(folder)!r}: this cannot be the name of a folder ({error}).") from None
 
 
 def _require_free_names(folder: Path, target: Path) -> None:

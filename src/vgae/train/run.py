@@ -180,8 +180,11 @@ def write_run(folder: Path, run: Run) -> None:
 
 def read_run(folder: Path) -> Run:
     """Read a run; any file that is missing, damaged or of another version gets one sentence."""
-    if not folder.is_dir():
-        raise InputError(f"{folder}: there is no such run folder.")
+    try:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: there is no such run folder.")
+    except OSError as error:
+        raise InputError(f"{folder}: the folder cannot be read ({error.strerror}).") from None
     for _ in range(ATTEMPTS):
         before = _marks(folder)
         try:
