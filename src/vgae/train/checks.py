@@ -150,6 +150,8 @@ def check_history(rows: Sequence[Any], config: Config, iteration: int | None = N
         shares = [share for share in (entry.val_auc, entry.val_ap) if share is not None]
         if len(shares) == 1 or not all(0 <= share <= 1 for share in shares) or entry.seconds < 0:
             raise ValueError(f"the scores or seconds of iteration {entry.iteration} cannot be")
+        if max(abs(value) for value in (entry.loss, entry.reconstruction, entry.kl)) > LARGEST:
+            raise ValueError(f"the loss of iteration {entry.iteration} cannot be")
     return history
 
 

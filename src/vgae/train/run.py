@@ -83,6 +83,7 @@ CHECKPOINT = "checkpoint"  # the folder of a training that is under way
 STAGING = "run"  # in it, the folder of a run that is complete but not yet in its place
 ATTEMPTS, PAUSE = 200, 0.01  # how often a run that is being replaced is read again, and the seconds between
 LONGEST_METRICS = 2**16  # bytes
+LONGEST_SENTENCE = 400  # characters
 SHA256 = re.compile("[0-9a-f]{64}")
 UNREADABLE = (
     ArithmeticError,
@@ -258,10 +259,15 @@ def _read_from(folder: Path, places: Sequence[Path]) -> Run:
             return _read(_Opened(places, opened))
     except InputError as error:
         where = "" if str(folder) in str(error) else f"{folder}: "
-        raise InputError(f"{where}{error}") from None
+        raise InputError(where + _shortened(str(error))) from None
     except UNREADABLE as error:
-        detail = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise InputError(f"{folder}: the run is damaged ({detail}); train it again.") from None
+        detail = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{folder}: the run is damaged ({_shortened(detail)}); train it again.") from None
+
+
+def _shortened(text: str) -> str:
+    """A sentence that may quote what somebody has put into a file."""
+    return text if len(text) <= LONGEST_SENTENCE else f"{text[: LONGEST_SENTENCE // 2]}…{text[-50:]}"
 
 
 class _Opened:
