@@ -235,6 +235,9 @@ def train(
             run = estimator.to_run(split, dataset=name, recipe=reading.recipe)
             place.write(run, patience=PATIENCE, tell=note)
         say(f"trained {model.upper()} in {run.facts.seconds:.1f} s, kept in {folder}")
+        for picture in (folder / f"{kind}.png" for kind in KINDS):
+            if picture.exists():
+                say(f"{picture}: this picture is of the run before; vgae plot draws it again")
     if as_json:
         print_json(_summary(folder, run))
     else:

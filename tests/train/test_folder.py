@@ -3,9 +3,11 @@
 import errno
 import json
 import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -401,6 +403,27 @@ def test_disk_that_is_full_at_any_write_loses_nothing(
     else:
         pytest.fail("there was no end to the writes")
     assert SaveError in endings
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits to the size of files")
+def test_files_that_the_system_refuses_to_let_grow(tmp_path: Path, split: vgae.LinkSplit, told: list[str]) -> None:
+    """The real thing, by a limit on the size of files (EFBIG): fewer and fewer of them fit."""
+    resource = import_module("resource")
+    train(tmp_path / "whole", split, told.append)
+    expected = what_is_read(tmp_path / "whole")
+    sizes = sorted({len(data) for data in content(tmp_path / "whole").values()})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for number, size in enumerate(sizes):
+        folder = tmp_path / f"run-{number}"
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1, before[1]))
+        try:
+            ending = ending_of(lambda folder=folder: train(folder, split, told.append))  # type: ignore[misc]
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert isinstance(ending, SaveError)
+        assert "File too large" in str(ending)
+        train(folder, split, told.append, resume=True)
+        assert what_is_read(folder) == expected
 
 
 def test_final_state_is_kept_where_there_is_room_for_it_but_not_for_the_run(
