@@ -129,7 +129,7 @@ def kill_at_every_step(place: Path) -> dict[str, Any]:
         if ending == 0:
             break
         assert ending == -signal.SIGKILL, (place / "run.log").read_text()
-        if state != "old" or count % 4 == 0:  # those with an old run are much alike
+        if state != "old" or count % 8 == 0:  # those with an old run are much alike
             resumed = ending_of(vgae_train(place / "run", *options, "--resume", "--overwrite"))
             if resumed != 0 or content_of(place / "run") != whole:
                 wrong.append({"step": count, "state": state, "ending": resumed, "log": (place / "run.log").read_text()})
