@@ -54,7 +54,7 @@ from vgae.report.tables import to_latex, to_markdown
 from vgae.train.checkpoint import has_checkpoint, kept_iteration
 from vgae.train.config import Config, choose_device
 from vgae.train.folder import Stage, finished_run, new_run_folder, require_same_run, stage_of
-from vgae.train.run import CHECKPOINT, Run, read_run, write_run
+from vgae.train.run import CHECKPOINT, Run, read_run
 from vgae.train.trainer import workload
 from vgae.version import __version__
 
@@ -62,6 +62,7 @@ DEFAULTS = Config()
 KINDS = ("latent", "training", "ranking", "reliability")
 FIGURES = (*PROJECTIONS, "2d", "none")
 INTERRUPTED = 130
+PATIENCE = 600.0  # seconds that a finished run waits for room on the disk
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
 
 app = typer.Typer(
@@ -230,12 +231,13 @@ def train(
             parameters = asdict(config)
             estimator = ESTIMATORS[parameters.pop("model")](**parameters, progress=not as_json)
             validation = split.val if len(split.val) else None
-            estimator.fit(
-                split.train, validation=validation, checkpoint=place.checkpoint, checkpoint_every=checkpoint_every
-            )
+            estimator.fit(split.train, validation=validation, checkpoint=place, checkpoint_every=checkpoint_every)
             run = estimator.to_run(split, dataset=name, recipe=reading.recipe)
-            write_run(place.staging, run)
+            place.write(run, patience=PATIENCE, tell=note)
         say(f"trained {model.upper()} in {run.facts.seconds:.1f} s, kept in {folder}")
+        for picture in (folder / f"{kind}.png" for kind in KINDS):
+            if picture.exists():
+                say(f"{picture}: this picture is of the run before; vgae plot draws it again")
     if as_json:
         print_json(_summary(folder, run))
     else:

@@ -17,5 +17,9 @@ class TrainingError(VgaeError, RuntimeError):
     """Training went wrong on valid input, for instance by a loss that is no longer finite."""
 
 
+class SaveError(VgaeError, OSError):
+    """What was computed could not be written; the message says what is kept of it and how to finish."""
+
+
 class StoppedError(VgaeError):
     """The command was interrupted with Ctrl-C; the message says what is kept and how to go on."""

@@ -32,9 +32,9 @@ from vgae.objective.terms import Weighting
 from vgae.ops import known_pairs, top_of_all, top_of_each_row
 from vgae.train.checkpoint import Checkpoints, Owner
 from vgae.train.config import Config, choose_device
-from vgae.train.folder import new_run_folder
+from vgae.train.folder import Workplace, new_run_folder
 from vgae.train.progress import ProgressBar
-from vgae.train.run import CHECKPOINT, CONFIG, Facts, Run, read_run, write_run
+from vgae.train.run import Facts, Run, read_run
 from vgae.train.trainer import Keeper, Watcher, train
 
 FloatArray = npt.NDArray[np.float32]
@@ -98,7 +98,7 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
         y: None = None,
         *,
         validation: HeldOut | None = None,
-        checkpoint: str | Path | None = None,
+        checkpoint: str | Path | Workplace | None = None,
         checkpoint_every: float | None = None,
     ) -> Self:
         """Train on a graph: a `Graph`, or whatever one of its constructors takes (edges, SciPy, NetworkX, PyG, frames).
@@ -127,11 +127,13 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
             if checkpoint is not None:
                 owner = Owner.of(graph, config, validation)
                 keeper = entered.enter_context(
-                    Checkpoints(Path(checkpoint), owner, every=checkpoint_every, watcher=watcher)
+                    checkpoint.checkpoints(owner, every=checkpoint_every, watcher=watcher)
+                    if isinstance(checkpoint, Workplace)
+                    else Checkpoints(Path(checkpoint), owner, every=checkpoint_every, watcher=watcher)
                 )
             trained = train(graph, config, validation, watcher, keeper)
         self.config_ = config
-        self.checkpoint_ = None if checkpoint is None else Path(checkpoint).resolve()
+        self.checkpoint_ = Path(checkpoint).resolve() if isinstance(checkpoint, str | Path) else None
         self.run_: Run | None = None
         self.recipe_: FeatureRecipe | None = None  # how a node table became the features, of a run that was loaded
         self.graph_ = graph
@@ -342,10 +344,8 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
     def save(self, folder: str | Path, *, split: LinkSplit | None = None, overwrite: bool = False) -> None:
         """Keep the trained model as a run folder, with the split it belongs to if that is given."""
         check_is_fitted(self)
-        folder = Path(folder)
-        own = self.checkpoint_ == folder.resolve() / CHECKPOINT and not (folder / CONFIG).exists()
-        with new_run_folder(folder, overwrite=overwrite, resume=own) as place:
-            write_run(place.staging, self.to_run(split))
+        with new_run_folder(Path(folder), overwrite=overwrite, checkpoint=self.checkpoint_) as place:
+            place.write(self.to_run(split))
 
     def to_run(
         self, split: LinkSplit | None = None, *, dataset: str | None = None, recipe: FeatureRecipe | None = None

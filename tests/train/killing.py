@@ -19,6 +19,7 @@ from typing import Any
 os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}  # neither threads nor a GPU survive a fork
 
 import numpy as np
+from powercut import what_is_read
 
 import vgae
 from vgae.cli import main
@@ -113,9 +114,9 @@ def kill_at_every_step(place: Path) -> dict[str, Any]:
     options = ["--iterations", "2", "--checkpoint-every", "0", "--hidden-dim", "4", "--latent-dim", "2"]
     assert ending_of(vgae_train(place / "old", *options, "--seed", "1")) == 0
     assert ending_of(vgae_train(place / "whole", *options)) == 0
-    (place / "old" / "latent.png").write_bytes(b"a picture of the old run")
-    old = {path.name: path.read_bytes() for path in (place / "old").iterdir()}
-    whole = content_of(place / "whole")
+    for folder in ("old", "whole"):
+        (place / folder / "latent.png").write_bytes(b"a picture of the old run, which stays")
+    whole, read = content_of(place / "whole"), [what_is_read(place / name) for name in ("old", "whole")]
     seen, wrong, count = [], [], 0
     while True:
         count += 1
@@ -123,12 +124,12 @@ def kill_at_every_step(place: Path) -> dict[str, Any]:
         ending = ending_of(
             vgae_train(place / "run", *options, "--overwrite", before=partial(die_at, count, place / "run"))
         )
-        state = state_of(place / "run", old, whole)
+        state = state_of(place / "run", *read)
         seen.append(state)
         if ending == 0:
             break
         assert ending == -signal.SIGKILL, (place / "run.log").read_text()
-        if state != "old" or count % 4 == 0:  # those with an old run are much alike
+        if state != "old" or count % 8 == 0:  # those with an old run are much alike
             resumed = ending_of(vgae_train(place / "run", *options, "--resume", "--overwrite"))
             if resumed != 0 or content_of(place / "run") != whole:
                 wrong.append({"step": count, "state": state, "ending": resumed, "log": (place / "run.log").read_text()})
@@ -153,16 +154,13 @@ def die_at(count: int, run: Path) -> None:
     sys.addaudithook(hear)
 
 
-def state_of(run: Path, old: dict[str, bytes], whole: dict[str, Any]) -> str:
+def state_of(run: Path, old: tuple[Any, ...], whole: tuple[Any, ...]) -> str:
     """What somebody who looks at the folder sees."""
     try:
-        vgae.load(run)
+        found = what_is_read(run)
     except vgae.InputError as error:
-        return "unfinished" if "unfinished" in str(error) else "mixed"
-    if all((run / name).exists() and (run / name).read_bytes() == content for name, content in old.items()):
-        return "old"
-    found = content_of(run)
-    return "new" if {**found, "files": whole["files"]} == whole else "mixed"
+        return "unfinished" if "unfinished" in str(error) else str(error)
+    return "old" if found == old else "new" if found == whole else "mixed"
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import pickle
 import re
 import subprocess
@@ -18,6 +19,8 @@ from safetensors.torch import load_file, save_file
 import vgae
 from helpers import message_of
 from vgae.graph.files import hash_json
+from vgae.graph.tables import read_any
+from vgae.train.folder import Stage, finished_run, new_run_folder, stage_of
 from vgae.train.run import FILES
 
 
@@ -49,7 +52,7 @@ def edit(run: Path, **changes: Any) -> None:
             inner = inner[part]
         inner[last] = value
     content["files"] |= {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in FILES}
-    described = {name: content[name] for name in ("config", "facts", "split_hash")}
+    described = {name: content[name] for name in ("config", "facts", "split_hash", "recipe") if name in content}
     (run / "config.json").write_text(json.dumps({**content, "config_hash": hash_json(described)}))
 
 
@@ -203,6 +206,27 @@ TAMPERED: dict[str, Callable[[Path], None]] = {
     "a history of text": change_text("history.jsonl", lambda text: text.replace('"iteration": 1', '"iteration": "1"')),
     "an infinite history": change_text("history.jsonl", lambda text: re.sub('"kl": [^,]*', '"kl": 1e999', text)),
     "infinite scores": change_text("metrics.json", lambda text: re.sub('"auc": [^,]*', '"auc": 1e999', text)),
+    "scores above 1": change_text("metrics.json", lambda text: re.sub('"auc": [^,]*', '"auc": 5.5', text)),
+    "negative scores": change_text("metrics.json", lambda text: re.sub('"ap": [^,]*', '"ap": -0.5', text)),
+    "no auc": change_text("metrics.json", lambda text: re.sub('"auc": [^,]*,', "", text)),
+    "no scores": change_text("metrics.json", lambda _: "{}"),
+    "a score for a score": change_text("metrics.json", lambda text: text.replace("auc", "evil")),
+    "a latent whose logits are infinite": change_tensor("latent.mean", lambda tensor: tensor * 0 + 3e38),
+    "a latent whose squares overflow": change_tensor("latent.mean", lambda tensor: tensor * 0 + 1e19),
+    "a spread beyond all numbers": change_tensor("latent.log_std", lambda tensor: tensor * 0 + 100),
+    "a format that is no whole number": change_config(format=2.0),
+    "a true format": change_config(format=True),
+    "no version": change_config(vgae=""),
+    "a version of other words": change_config(vgae="newest"),
+    "a path for torch": change_config(torch=["torch"]),
+    "a gap in the history": change_text("history.jsonl", lambda text: text.splitlines()[-1] + "\n"),
+    "a short history": change_text("history.jsonl", lambda text: text.splitlines()[0] + "\n"),
+    "a long history": change_text("history.jsonl", lambda text: text.replace('"iteration": 5', '"iteration": 50')),
+    "a history without end": change_text("history.jsonl", lambda text: text + " " * 2**24),
+    "scores without end": change_text("metrics.json", lambda text: text + " " * 2**24),
+    "a best iteration to come": change_config(facts__best_iteration=6),
+    "a negative time": change_config(facts__seconds=-1.0),
+    "a recipe for a run without tables": change_config(recipe=[]),
     "a list of scores": change_text("metrics.json", lambda _: '{"test": [1, 2]}'),
     **{f"a link for {name}": link_away(name) for name in (*FILES, "config.json")},
 }
@@ -215,6 +239,183 @@ def test_tampered_run_is_refused_and_executes_nothing(run: Path, how: str) -> No
     assert str(run) in said
     assert "\n" not in said
     assert not (run.parent / "executed").exists()
+
+
+VALUES = [None, True, "x", "", [], {}, [1], {"a": 1}, -1, 0, 1.5, -1.5, 1e308, 10**30, 10**400, "9" * 10_000, "\ud800"]
+HARMLESS = {  # what a value may also be: another run, but a possible one
+    ("torch", "x"), ("torch", ""), ("torch", "9" * 10_000), ("torch", "\ud800"),
+    ("numpy", "x"), ("numpy", ""), ("numpy", "9" * 10_000), ("numpy", "\ud800"),
+    ("facts__dataset", None), ("facts__dataset", "x"), ("facts__dataset", ""), ("facts__dataset", "9" * 10_000),
+    ("facts__dataset", "\ud800"), ("facts__objective_reason", "x"), ("facts__objective_reason", ""),
+    ("facts__objective_reason", "9" * 10_000), ("facts__objective_reason", "\ud800"), ("facts__best_iteration", 0),
+    ("facts__seconds", 0), ("facts__seconds", 1.5), ("facts__seconds", 1e308), ("facts__seconds", 10**30),
+    ("config__features", True), ("config__learning_rate", 1.5), ("config__learning_rate", 1e308),
+    ("config__learning_rate", 10**30), ("config__num_negatives", None), ("config__early_stopping", None),
+    ("config__seed", 0), ("config__device", "x"), ("config__device", ""), ("config__device", "9" * 10_000),
+    ("config__device", "\ud800"), ("config__eval_every", 10**30),
+}  # fmt: skip
+
+
+def fields_of(content: dict[str, Any]) -> list[str]:
+    inner = [f"{part}__{name}" for part in ("config", "facts", "files") for name in content[part]]
+    return [name for name in content if name != "config_hash"] + inner
+
+
+def test_every_field_of_the_description_is_checked(run: Path) -> None:
+    """Each replaced by each of many values, each left out, and each doubled under another name."""
+    before = (run / "config.json").read_text()
+    accepted = set()
+    for field in fields_of(json.loads(before)):
+        for value in VALUES:
+            (run / "config.json").write_text(before)
+            if field.startswith("files") or field in ("config_hash", "files"):
+                content = json.loads(before)
+                (content["files"] if "__" in field else content)[field.split("__")[-1]] = value
+                (run / "config.json").write_text(json.dumps(content))
+            else:
+                edit(run, **{field: value})
+            said = sentence_of(run)
+            if said is None:
+                accepted.add((field, json.dumps(value)))
+        for name in ("left out", "doubled"):
+            content = json.loads(before)
+            part = content[field.split("__")[0]] if "__" in field else content
+            value = part[field.split("__")[-1]] if name == "doubled" else part.pop(field.split("__")[-1])
+            part |= {"x" + field: value} if name == "doubled" else {}
+            described = {key: content[key] for key in ("config", "facts", "split_hash") if key in content}
+            (run / "config.json").write_text(json.dumps({**content, "config_hash": hash_json(described)}))
+            assert sentence_of(run), f"{field} {name}"
+    assert accepted <= {(field, json.dumps(value)) for field, value in HARMLESS}
+
+
+def sentence_of(run: Path) -> str | None:
+    """What is said against a run; None if it can be loaded and used."""
+    try:
+        vgae.load(run).transform()
+    except vgae.InputError as error:
+        said = str(error)
+    else:
+        return None
+    assert str(run) in said
+    assert "\n" not in said
+    assert len(said) < 1000
+    return said
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "history.jsonl"])
+def test_every_score_and_every_logged_number_is_checked(run: Path, name: str) -> None:
+    before = (run / name).read_text()
+    numbers = list(re.finditer(r'"([\w@]+)": ([\d.e-]+)', before))
+    assert len(numbers) >= 12
+    for number in numbers:
+        for value in ("null", "true", '"x"', "[]", "{}", "NaN", "Infinity", "-Infinity", "1e999", "-1e300", "9" * 5000):
+            (run / name).write_text(before[: number.start(2)] + value + before[number.end(2) :])
+            edit(run)
+            assert sentence_of(run), f"{number[1]}: {value}"
+    for change in (
+        lambda text: text[:-3],
+        lambda _: "",
+        lambda _: "[" * 10**5,
+        lambda text: text.replace(":", ": 1,", 1),
+    ):
+        (run / name).write_text(change(before))
+        edit(run)
+        assert sentence_of(run)
+
+
+@pytest.mark.parametrize("version", ["99.0.0", "0.1.1.0.1", "1.0", "0.2.0rc1"])
+def test_run_of_a_newer_version_says_so(run: Path, version: str) -> None:
+    edit(run, vgae=version)
+    said = message_of(lambda: vgae.load(run))
+    assert f"it was written by a newer vgae ({version})" in said
+
+
+@pytest.mark.parametrize("version", ["0.0.9", "0.1.0", "0.1.0.dev3", "unknown"])
+def test_run_of_an_older_version_is_read(run: Path, version: str) -> None:
+    edit(run, vgae=version)
+    assert sentence_of(run) is None
+
+
+def make_odd(path: Path, kind: str) -> None:
+    """Put something that is not a plain file of a sane size under the name of a file."""
+    path.unlink()
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "sparse":
+        path.touch()
+        os.truncate(path, 2**42)
+    else:
+        path.symlink_to({"zero": "/dev/zero", "loop": path.name, "nowhere": "nowhere"}[kind])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="FIFOs and devices as POSIX has them")
+@pytest.mark.parametrize("kind", ["fifo", "folder", "zero", "loop", "nowhere", "sparse"])
+@pytest.mark.parametrize("name", [*FILES, "config.json"])
+def test_nothing_but_plain_files_of_a_sane_size_is_opened(run: Path, name: str, kind: str) -> None:
+    """Neither to read the run nor to find out whether it may be replaced."""
+    make_odd(run / name, kind)
+    if (name, kind) == ("split.npz", "sparse"):
+        return  # its size is bounded by the memory there is, and by what it unpacks to
+    assert sentence_of(run)
+    graph = vgae.stochastic_block_model(20, 2, seed=1)
+    model = vgae.GAE(iterations=1, device="cpu").fit(graph)
+    assert "\n" not in message_of(lambda: model.save(run))
+    assert stage_of(run) is (Stage.FOREIGN if name == "config.json" else Stage.COMPLETE)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "zero", "loop", "sparse"])
+@pytest.mark.parametrize(
+    "place", ["checkpoint/checkpoint.json", "checkpoint/run/config.json", "checkpoint/run/split.npz"]
+)
+def test_odd_files_of_an_unfinished_run_do_no_harm(run: Path, place: str, kind: str) -> None:
+    path = run / place
+    path.parent.mkdir(parents=True)
+    path.touch()
+    make_odd(path, kind)
+    assert sentence_of(run) is None
+    model = vgae.GAE(iterations=1, device="cpu").fit(vgae.stochastic_block_model(20, 2, seed=1))
+    model.save(run, overwrite=True)
+    assert isinstance(vgae.load(run), vgae.GAE)
+
+
+def test_staged_files_that_a_power_cut_emptied_are_not_a_run(run: Path, honest: Path) -> None:
+    """As older versions left them: config.json is there, and the files that it names are empty."""
+    staging = run / "checkpoint" / "run"
+    staging.mkdir(parents=True)
+    for name in FILES:
+        (staging / name).touch()
+    content = json.loads((honest / "config.json").read_text())
+    content["files"] = dict.fromkeys(FILES, "0" * 64)
+    (staging / "config.json").write_text(json.dumps(content))
+    assert stage_of(run) is Stage.COMPLETE
+    assert finished_run(run) is not None
+    assert sentence_of(run) is None
+
+
+@pytest.mark.parametrize("change", ["fewer columns", "a missing name", "a mean that is text", "fewer categories"])
+def test_recipe_that_does_not_make_the_features_is_refused(tmp_path: Path, change: str) -> None:
+    (tmp_path / "links.csv").write_text("".join(f"{i},{(i + step) % 40}\n" for i in range(40) for step in (1, 2)))
+    (tmp_path / "nodes.csv").write_text("id,x,kind\n" + "".join(f"{i},{i * i},{'ab'[i % 2]}\n" for i in range(40)))
+    reading = read_any(tmp_path / "links.csv", features=tmp_path / "nodes.csv", standardise=True)
+    split, run = vgae.split_links(reading.graph), tmp_path / "run"
+    fitted = vgae.GAE(iterations=1, device="cpu").fit(split.train)
+    with new_run_folder(run) as place:
+        place.write(fitted.to_run(split, recipe=reading.recipe))
+    edit(run)
+    assert sentence_of(run) is None
+    recipe = json.loads((run / "config.json").read_text())["recipe"]
+    if change == "fewer columns":
+        recipe.pop()
+    elif change == "a missing name":
+        del recipe[0]["name"]
+    elif change == "a mean that is text":
+        recipe[0]["mean"] = "0"
+    else:
+        recipe[1]["categories"].pop()
+    edit(run, recipe=recipe)
+    assert "recipe: " in str(sentence_of(run))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Files in and out: written under a temporary name and renamed, so that a reader never sees half of one.
+"""Graphs, arrays and tables in files.
 
 A graph in an npz file has the arrays `edges` (rows of two node indices) and, as far as there are any, `num_nodes`,
 `features` (dense) or `feature_data`, `feature_indices`, `feature_indptr` and `num_features` (CSR), `labels`,
@@ -7,18 +7,14 @@ A graph in an npz file has the arrays `edges` (rows of two node indices) and, as
 """
 
 import csv
-import hashlib
 import io
 import json
-import os
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,39 +23,13 @@ from vgae.errors import InputError
 from vgae.graph.convert import to_array
 from vgae.graph.graph import BACKWARD, BOTH, FORWARD, Cleaning, Graph
 from vgae.graph.pairs import AnyArray
+from vgae.graph.storage import atomic_write as atomic_write
+from vgae.graph.storage import hash_json as hash_json
+from vgae.graph.storage import read_json as read_json
+from vgae.graph.storage import sync_folder as sync_folder
+from vgae.graph.storage import write_json as write_json
 
 JSON_MARK = "json:"
-
-
-@contextmanager
-def atomic_write(path: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
-    """A binary file that appears under its name only once it is complete; if durable, also after a power cut."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-        if durable:
-            sync_folder(path.parent)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in a folder outlast a power cut, where the system lets a folder be opened for that."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def write_npz(path: Path, **arrays: Any) -> None:
@@ -72,10 +42,10 @@ def write_npz(path: Path, **arrays: Any) -> None:
         np.savez_compressed(file, **content)
 
 
-def read_npz(path: Path) -> dict[str, AnyArray]:
-    """All arrays of an npz; pickles are refused."""
+def read_npz(path: Path, *, content: bytes | None = None) -> dict[str, AnyArray]:
+    """All arrays of an npz; pickles are refused. `content` is what the file holds, if it has been read already."""
     try:
-        with path.open("rb") as file:
+        with path.open("rb") if content is None else io.BytesIO(content) as file:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it holds a single array")
@@ -181,30 +151,6 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
         raise InputError(f"{path}: the file cannot be written there ({error.strerror}).") from None
 
 
-def write_json(path: Path, content: Any, *, durable: bool = False) -> None:
-    """A value as indented JSON."""
-    with atomic_write(path, durable=durable) as file:
-        file.write(json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object."""
-    try:
-        content = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file.") from None
-    except (OSError, RecursionError, ValueError) as error:
-        raise InputError(f"{path}: not readable as JSON ({error}).") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: expected a JSON object.")
-    return content
-
-
-def hash_json(content: object) -> str:
-    """SHA-256 of a value as JSON, whatever the order of its keys."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
 def _directed_rows(parts: dict[str, AnyArray]) -> tuple[AnyArray, AnyArray | None, bool]:
     """The rows of edges, their weights, and whether they have directions: a row that goes both ways becomes two."""
     edges, weights = parts["edges"], parts.get("weights")
@@ -239,9 +185,3 @@ def _plain(value: Any) -> Any:
 def _hashable(value: Any) -> Any:
     """JSON knows only lists, ids only tuples."""
     return tuple(_hashable(item) for item in value) if isinstance(value, list) else value
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

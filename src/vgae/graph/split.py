@@ -117,13 +117,14 @@ class LinkSplit:
         write_npz(Path(path), format=FORMAT, content_hash=self.content_hash, **content)
 
     @classmethod
-    def load(cls, path: str | Path, graph: Graph | None = None) -> LinkSplit:
+    def load(cls, path: str | Path, graph: Graph | None = None, *, content: bytes | None = None) -> LinkSplit:
         """Read a split; its hash must match.
 
         Given the graph that was split, the training graph gets that graph's features and labels, and the two must fit.
+        `content` is what the file holds, if it has been read already.
         """
         path = Path(path)
-        parts = read_npz(path)
+        parts = read_npz(path, content=content)
         try:
             known = int(parts["format"]) == FORMAT
             num_nodes, seed = int(parts["num_nodes"]), int(parts["seed"])

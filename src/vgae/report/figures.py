@@ -17,12 +17,12 @@ from vgae.evaluation.calibration import Reliability
 from vgae.evaluation.metrics import Scores, auc_and_ap
 from vgae.graph.files import atomic_write
 from vgae.graph.pairs import AnyArray, Pairs
-from vgae.train.run import PICTURES
 from vgae.train.trainer import LogEntry
 
 Points = npt.NDArray[np.floating]
 
 PROJECTIONS = ("tsne", "pca")
+PICTURES = (".png", ".svg", ".pdf")  # the endings that a picture can have
 # Ten hues that stay apart in print and for most colour-blind readers; more classes take up hues again.
 COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#EE8866", "#44BB99", "#882255", "#777777")
 INK, LINK = "#222222", "#999999"

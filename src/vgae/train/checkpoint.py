@@ -7,6 +7,9 @@ The tensors are written first, under a name of their own; then checkpoint.json i
 the tensors of the checkpoint before go. A process that is killed at any moment leaves the one or the other. Nothing
 that is loaded can execute code.
 
+A checkpoint that cannot be written, for want of room on the disk or for any other reason, does not end the training:
+it goes on without, says so once, and tries again when the next one is due.
+
 When one is written is a matter of time. With e the seconds since training started in this process, w those spent on
 writing, and d what the next write should take (the last one's time; before the first, a guess by its size), one is
 written as soon as
@@ -37,19 +40,24 @@ from safetensors.torch import save as serialize
 from torch import Tensor
 
 from vgae.errors import InputError, TrainingError
-from vgae.graph.files import atomic_write, hash_json, read_json, write_json
 from vgae.graph.graph import Graph
 from vgae.graph.split import HeldOut
+from vgae.graph.storage import atomic_write, hash_json, make_folder, read_json, read_plain, sync_folder, write_json
+from vgae.train.checks import HEADER, check_history, check_keys, check_version, is_number
 from vgae.train.config import Config, choose_device, differences
 from vgae.train.interrupt import StopRequest
 from vgae.train.lock import locked
-from vgae.train.trainer import Keeper, Layout, LogEntry, TrainingState, Watcher
+from vgae.train.trainer import Keeper, Layout, TrainingState, Watcher
 from vgae.version import __version__
 
 FORMAT = 1
 DESCRIPTION = "checkpoint.json"
-LOCK = "lock"
-OWN_NAME = re.compile(r"checkpoint\.json|lock|state-\d+\.safetensors|\.(checkpoint\.json|state-\d+\.safetensors)\..*")
+LOCK = "vgae.lock"
+OLD_LOCK = "lock"  # of versions before 0.2, which a process that was killed has left
+STORED = r"(checkpoint\.json|state-\d+\.safetensors)"
+OWN_NAME = re.compile(rf"{re.escape(LOCK)}|{STORED}|\.{STORED}\..*")  # the last are temporary
+KEYS = {"format", "vgae", "torch", "owner", "iteration", "seconds", "objective", "objective_reason"}
+KEYS |= {"best_iteration", "best_score", "history", "sha256", "hash"}
 SHARE = 0.01  # of the time may go into writing
 PAUSE = 10.0  # seconds between two checkpoints, at least
 SLOW_DISK = 100e6  # bytes per second, assumed until one checkpoint has been written
@@ -129,23 +137,30 @@ class Checkpoints(Keeper):
         every: float | None = None,
         watcher: Watcher | None = None,
         clock: Callable[[], float] = time.monotonic,
+        is_locked: bool = False,
     ) -> None:
         if every is not None and (not isinstance(every, int | float) or not 0 <= every < math.inf):
             raise InputError(f"checkpoint_every: a number of seconds from 0 is needed, got {every!r}.")
-        self.folder, self.owner, self.every, self.clock = folder, owner, every, clock
-        self.stop = StopRequest((watcher or Watcher()).stopping)
+        self.folder, self.owner, self.every, self.clock, self.is_locked = folder, owner, every, clock, is_locked
+        self.watcher = watcher or Watcher()
+        self.stop = StopRequest(self.watcher.stopping)
         self.open = ExitStack()
-        self.made = False
+        self.made: list[Path] = []
         self.schedule = Schedule(0.0, every=every, clock=clock)
+        self.last: Callable[[], TrainingState] | None = None
+        self.is_failing = False
 
     def __enter__(self) -> Self:
         try:
-            self.made = not self.folder.exists()
-            self.folder.mkdir(parents=True, exist_ok=True)
-            refusal = f"{self.folder}: another process is writing checkpoints there; wait for it, or choose another."
-            self.open.enter_context(locked(self.folder / LOCK, refusal))
-        except OSError as error:
-            raise InputError(f"{self.folder}: checkpoints cannot be written there ({error.strerror}).") from None
+            self.made = make_folder(self.folder)
+            if not self.is_locked:
+                refusal = f"{self.folder}: another process is writing there; wait for it to end, or choose another."
+                self.open.enter_context(locked(self.folder / LOCK, refusal))
+        except (OSError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            words = getattr(error, "strerror", None) or error
+            raise InputError(f"{self.folder}: checkpoints cannot be written there ({words}).") from None
         self.open.enter_context(self.stop)
         return self
 
@@ -153,11 +168,11 @@ class Checkpoints(Keeper):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, TrainingError):
-            _remove(self.folder, all_but=(LOCK,))
+            remove_checkpoint(self.folder)
         self.open.close()
-        if self.made:
+        for folder in self.made:
             with suppress(OSError):
-                self.folder.rmdir()  # unless something is in it
+                folder.rmdir()  # unless something is in it
 
     def restore(self, layout: Layout) -> TrainingState | None:
         """The state that is kept in the folder, checked; None if there is none."""
@@ -169,17 +184,46 @@ class Checkpoints(Keeper):
 
     def offer(self, take_down: Callable[[], TrainingState]) -> None:
         """Write a checkpoint if one is due or Ctrl-C was pressed."""
+        self.last = take_down
         if not self.stop.asked and not self.schedule.due():
             return
         if self.owner.device == "cuda":
             torch.cuda.synchronize()  # the steps that are still under way are not what writing costs
         began = self.clock()
         state = take_down()
-        if is_finite(state):  # else training will notice at its next logged iteration
-            write_checkpoint(self.folder, self.owner, state)
+        self._write(state)
         self.schedule.wrote(self.clock() - began)
         if self.stop.asked:
             raise KeyboardInterrupt(f"Training was stopped after iteration {state.iteration}.")
+
+    def keep(self) -> bool:
+        """Write the state after the last iteration unless it is kept already; whether it is kept then.
+
+        That can be done after the training too, as long as nobody goes on training the model.
+        """
+        if self.last is None:
+            return has_checkpoint(self.folder)
+        state = self.last()
+        return kept_iteration(self.folder) == state.iteration or self._write(state)
+
+    def _write(self, state: TrainingState) -> bool:
+        """Write a checkpoint; whether that was possible. Whoever watches is told when it stops or starts to be."""
+        if not is_finite(state):  # training will notice at its next logged iteration
+            return False
+        try:
+            write_checkpoint(self.folder, self.owner, state)
+        except OSError as error:
+            if not self.is_failing:
+                self.watcher.noted(
+                    f"{self.folder}: the checkpoint after iteration {state.iteration} cannot be written "
+                    f"({error.strerror}); training goes on without, and tries again later"
+                )
+            self.is_failing = True
+            return False
+        if self.is_failing:
+            self.watcher.noted(f"{self.folder}: checkpoints can be written again")
+        self.is_failing = False
+        return True
 
 
 def has_checkpoint(folder: Path) -> bool:
@@ -187,10 +231,28 @@ def has_checkpoint(folder: Path) -> bool:
     return (folder / DESCRIPTION).is_file()
 
 
+def is_own(path: Path) -> bool:
+    """Whether a name in a folder of checkpoints is one that vgae gives; an empty lock of an older version is, too."""
+    if path.name == OLD_LOCK:
+        return path.is_file() and not path.is_symlink() and path.stat().st_size == 0
+    return bool(OWN_NAME.fullmatch(path.name))
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Remove what checkpoints have left in a folder, as far as possible; the lock and whatever else is in it stay.
+
+    The description goes first and for good, so that half of a checkpoint is never taken for one.
+    """
+    with suppress(OSError):
+        (folder / DESCRIPTION).unlink(missing_ok=True)
+        sync_folder(folder)
+        _remove(folder, all_but=(LOCK,))
+
+
 def kept_iteration(folder: Path) -> int | None:
     """The iteration whose state a folder keeps, as far as that can be read."""
     try:
-        iteration = read_json(folder / DESCRIPTION)["iteration"]
+        iteration = read_json(folder / DESCRIPTION, follow_links=False)["iteration"]
     except (InputError, KeyError):
         return None
     return iteration if isinstance(iteration, int) else None
@@ -216,12 +278,17 @@ def write_checkpoint(folder: Path, owner: Owner, state: TrainingState) -> None:
     }
     name = _state_name(state.iteration)
     try:
-        with atomic_write(folder / name, durable=True) as file:
+        with atomic_write(folder / name, durable=True, follow_links=False) as file:
             file.write(tensors)
-        write_json(folder / DESCRIPTION, {**content, "hash": hash_json(content)}, durable=True)
+        described = {**content, "hash": hash_json(content)}
+        write_json(folder / DESCRIPTION, described, durable=True, follow_links=False)
+    except OSError:
+        if kept_iteration(folder) != state.iteration:
+            with suppress(OSError):
+                (folder / name).unlink(missing_ok=True)
+        raise
+    with suppress(OSError):
         _remove(folder, all_but=(name, DESCRIPTION, LOCK))
-    except OSError as error:
-        raise InputError(f"{folder}: a checkpoint cannot be written there ({error.strerror}).") from None
 
 
 def read_checkpoint(folder: Path, owner: Owner, layout: Layout) -> TrainingState:
@@ -238,27 +305,29 @@ def read_checkpoint(folder: Path, owner: Owner, layout: Layout) -> TrainingState
 
 
 def _read(folder: Path, owner: Owner, layout: Layout) -> TrainingState:
-    if (folder / DESCRIPTION).is_symlink():
-        raise InputError(_damaged(folder, f"{DESCRIPTION} is a link"))
     try:
-        content = read_json(folder / DESCRIPTION)
+        content = read_json(folder / DESCRIPTION, follow_links=False)
     except InputError:
         raise InputError(_damaged(folder, f"{DESCRIPTION} is not readable")) from None
-    if content.get("format") != FORMAT:
+    if type(content.get("format")) is not int or content["format"] != FORMAT:
         raise InputError(f"{folder}: a checkpoint that this version of vgae does not read; --overwrite it.")
-    given_hash = content.pop("hash", None)
+    check_version(content.get("vgae"))
+    try:
+        check_keys(content, KEYS, DESCRIPTION)
+        check_keys(content["owner"], (field.name for field in fields(Owner)), "owner")
+    except InputError as error:
+        raise InputError(_damaged(folder, str(error))) from None
+    given_hash = content.pop("hash")
     if hash_json(content) != given_hash:
         raise InputError(_damaged(folder, f"{DESCRIPTION} does not match its own hash"))
     owner.require_same(content["owner"])
     iteration = content["iteration"]
-    history = [LogEntry.from_json(row) for row in content["history"]]
     if type(iteration) is not int or not 1 <= iteration <= owner.config.iterations:
         raise ValueError(f"iteration {iteration!r}")
-    if not history or [entry.iteration for entry in history] != _logged(owner.config, iteration):
-        raise ValueError("the history does not fit the iteration")
+    history = check_history(content["history"], owner.config, iteration)
     seconds, best_score, best_iteration = (content[name] for name in ("seconds", "best_score", "best_iteration"))
-    if not all(isinstance(value, float) and math.isfinite(value) for value in (seconds, best_score)):
-        raise ValueError("seconds or best_score is not a number")
+    if not is_number(seconds) or not is_number(best_score) or not -1 <= best_score <= 2:
+        raise ValueError("seconds or best_score is not a number that can be")
     if type(best_iteration) is not int or not 0 <= best_iteration <= iteration:
         raise ValueError(f"best_iteration {best_iteration!r}")
     if content["objective"] not in ("exact", "sampled") or not isinstance(content["objective_reason"], str):
@@ -281,9 +350,11 @@ def _read(folder: Path, owner: Owner, layout: Layout) -> TrainingState:
 
 
 def _read_tensors(path: Path, sha256: str, layout: Layout) -> dict[str, Tensor]:
-    if path.is_symlink() or not path.is_file():
-        raise ValueError(f"{path.name} is missing or a link")
-    data = path.read_bytes()
+    size = sum(shape.numel() * dtype.itemsize for shape, dtype in layout.values())
+    try:
+        data = read_plain(path, HEADER + size)
+    except (InputError, FileNotFoundError):
+        raise ValueError(f"{path.name} is missing, a link, or larger than this model's state") from None
     if hashlib.sha256(data).hexdigest() != sha256:
         raise ValueError(f"{path.name} does not match its hash")
     tensors = deserialize(data)
@@ -292,16 +363,10 @@ def _read_tensors(path: Path, sha256: str, layout: Layout) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in tensors.items()}  # into memory that is aligned as usual
 
 
-def _logged(config: Config, iteration: int) -> list[int]:
-    """The iterations that have been logged by then."""
-    due = [1, *range(config.eval_every, iteration + 1, config.eval_every), config.iterations]
-    return sorted({number for number in due if number <= iteration})
-
-
 def _remove(folder: Path, all_but: tuple[str, ...]) -> None:
     """Remove what checkpoints have left in a folder; whatever else is in it stays."""
     for path in folder.iterdir():
-        if OWN_NAME.fullmatch(path.name) and path.name not in all_but:
+        if is_own(path) and path.name not in all_but:
             path.unlink()
 
 

@@ -35,6 +35,10 @@ class ProgressBar(Watcher):
         self.console.print(f"going on after iteration {iteration}", highlight=False, soft_wrap=True)
         self.bar.reset(self.task, completed=iteration)
 
+    def noted(self, text: str) -> None:
+        """Say what went wrong."""
+        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+
     def stopping(self) -> None:
         """Say that Ctrl-C was heard: an iteration on a large graph may take minutes.
 

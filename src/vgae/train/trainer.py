@@ -11,6 +11,7 @@ import copy
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -117,6 +118,10 @@ class Watcher:
 
     def stopping(self) -> None:
         """Ctrl-C was pressed: training stops after this iteration."""
+
+    def noted(self, text: str) -> None:
+        """Something that went wrong without ending the training; who does not watch is warned."""
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 class Keeper:
