@@ -180,7 +180,9 @@ def _require_storable(values: list[Any], what: str) -> None:
 def _is_storable(value: Any, depth: int = 0) -> bool:
     if isinstance(value, tuple):
         return depth < MAX_DEPTH and all(_is_storable(item, depth + 1) for item in value)
-    return isinstance(value, PLAIN) and not (isinstance(value, int) and value.bit_length() > MAX_BITS)
+    if isinstance(value, np.timedelta64) or (isinstance(value, int) and value.bit_length() > MAX_BITS):
+        return False  # the former is a np.integer to NumPy
+    return isinstance(value, PLAIN)
 
 
 def _memory_of(array: AnyArray) -> list[AnyArray]:

@@ -4,7 +4,7 @@ Nothing here imports the other libraries: their objects are recognised by where 
 their own methods. `Graph` checks what comes out.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from vgae.errors import InputError
 from vgae.graph.pairs import AnyArray, IntArray, Pairs, as_int64, shown
 
 Built = TypeVar("Built")
+WASTED_CHARACTERS = 32  # for each text on average, at most, in an array of fixed width
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,27 @@ def to_array(values: Iterable[Any], what: str = "ids") -> AnyArray:
     except TypeError:
         raise InputError(f"{what}: expected a list of them, got {shown(values)}.") from None
     kinds = {type(item) for item in items}
-    if kinds in ({str}, {bytes}):
-        return _text_array(items)
+    if kinds == {str}:
+        return text_array(items)
+    if kinds == {bytes} and not any(item.endswith(b"\0") for item in items):  # which an array would drop
+        return np.array(items)
     if kinds in ({int}, {bool}, {float}):
         homogeneous = np.array(items)
         if homogeneous.dtype.kind != "f" or isinstance(items[0], float):  # integers beyond 64 bits would become floats
             return homogeneous
     return _object_array(items)
+
+
+def text_array(texts: Sequence[str]) -> AnyArray:
+    """Texts as an array of fixed width; as objects if one is much longer than the others, or holds a NUL.
+
+    An array of fixed width takes as much for each text as for the longest, and drops a NUL at its end.
+    """
+    lengths = [len(text) for text in texts]
+    even = bool(lengths) and max(lengths) <= sum(lengths) / len(lengths) + WASTED_CHARACTERS
+    if even and not any("\0" in text for text in texts):
+        return np.array(texts)
+    return _object_array(texts)
 
 
 def as_numpy(values: Any, what: str = "values") -> Any:
@@ -216,16 +231,7 @@ def _endpoints(edges: Any) -> AnyArray:
     return flat.reshape(-1, 2) if rows else np.empty((0, 2), dtype=np.int64)
 
 
-def _text_array(items: list[Any]) -> AnyArray:
-    """Text or bytes in an array of fixed width, or as objects where that would lose a final NUL or waste memory."""
-    longest, total = max(map(len, items)), sum(map(len, items))
-    nul = "\0" if isinstance(items[0], str) else b"\0"
-    if longest * len(items) > 16 * (total + len(items)) or any(item.endswith(nul) for item in items):
-        return _object_array(items)
-    return np.array(items)
-
-
-def _object_array(items: list[Any]) -> AnyArray:
+def _object_array(items: Sequence[Any]) -> AnyArray:
     return np.fromiter(items, dtype=object, count=len(items))
 
 

@@ -8,6 +8,7 @@ object, and so no pickle, is ever read.
 """
 
 import ast
+import io
 import os
 import re
 import stat
@@ -60,14 +61,10 @@ class Expected:
     required: bool = False
 
 
-def read_npz(
-    source: str | Path | BinaryIO, known: Mapping[str, Expected], *, name: str | None = None
-) -> dict[str, AnyArray]:
-    """The arrays of an npz, each as `known` expects it; `name` is what messages call a source that is no path."""
-    if not isinstance(source, str | Path):
-        return _read(source, known, name or str(getattr(source, "name", "npz")))
-    with _open_plain(Path(source)) as file:
-        return _read(file, known, name or str(source))
+def read_npz(path: str | Path, known: Mapping[str, Expected], *, content: bytes | None = None) -> dict[str, AnyArray]:
+    """The arrays of an npz, each as `known` expects it; `content` is what it holds, if that has been read already."""
+    with _open_plain(Path(path)) if content is None else io.BytesIO(content) as file:
+        return _read(file, known, str(path))
 
 
 def _open_plain(path: Path) -> BinaryIO:

@@ -21,9 +21,6 @@ IntArray = npt.NDArray[np.int64]
 Pairs = npt.NDArray[np.int64]
 AnyArray = npt.NDArray[Any]
 
-_SHORT = Repr()
-_SHORT.maxstring = _SHORT.maxother = 60
-
 
 def canonical(pairs: Pairs) -> Pairs:
     """Each pair with its smaller index first."""
@@ -135,11 +132,24 @@ def whole_number(value: Any, what: str, least: int, most: int = 2**63 - 1) -> in
 
 def shown(value: Any) -> str:
     """Any value for a sentence: on one line, and short however long it is."""
-    if isinstance(value, int) and value.bit_length() > 200:  # Python refuses to write out thousands of digits
-        return f"a number of {value.bit_length()} bits"
-    if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype} of the shape {value.shape}"
-    return " ".join(_SHORT.repr(value).split())
+    return " ".join(_Short().repr(value).split())
+
+
+class _Short(Repr):
+    """Values cut down to a few words, also those that Python itself would not write out or not on one line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = self.maxtuple = self.maxlist = self.maxset = self.maxfrozenset = self.maxdict = 3
+        self.maxstring = self.maxother = 60
+
+    def repr_int(self, x: int, level: int) -> str:
+        """Python refuses to write out thousands of digits."""
+        return f"a number of {x.bit_length()} bits" if x.bit_length() > 200 else super().repr_int(x, level)
+
+    def repr_ndarray(self, x: AnyArray, _level: int) -> str:
+        """What it is, not what is in it."""
+        return f"an array of {x.dtype} of the shape {x.shape}"
 
 
 def _is_two(pair: Any) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -142,22 +142,21 @@ class LinkSplit:
         write_npz(Path(path), format=FORMAT, content_hash=self.content_hash, **content)
 
     @classmethod
-    def load(cls, source: str | Path | BinaryIO, graph: Graph | None = None, *, name: str | None = None) -> LinkSplit:
+    def load(cls, path: str | Path, graph: Graph | None = None, *, content: bytes | None = None) -> LinkSplit:
         """Read a split; its hash must match.
 
         Given the graph that was split, the training graph gets that graph's features and labels, and the two must fit.
-        Instead of a path it may be a file that is open, or its content (io.BytesIO); messages then call it `name`.
+        `content` is what the file holds, if it has been read already.
         """
-        where = name or str(source if isinstance(source, str | Path) else getattr(source, "name", "split.npz"))
-        parts = read_npz(source, ARRAYS, name=where)
+        parts = read_npz(path, ARRAYS, content=content)
         try:
             return _from_parts(parts, graph)
         except InputError as error:
-            raise InputError(f"{where}: {error}") from None
+            raise InputError(f"{path}: {error}") from None
         except MemoryError:
-            raise InputError(f"{where}: the split is too large for the memory that is free.") from None
+            raise InputError(f"{path}: the split is too large for the memory that is free.") from None
         except (RecursionError, TypeError, ValueError) as error:
-            raise InputError(f"{where}: not a split saved by vgae ({error}).") from None
+            raise InputError(f"{path}: not a split saved by vgae ({error}).") from None
 
     def is_trained_by(self, graph: Graph) -> bool:
         """Whether a graph has exactly the nodes and links of the training graph."""

@@ -1,6 +1,5 @@
 """Graphs made up on the spot, for tests, demos and scaling runs."""
 
-import math
 from numbers import Real
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from vgae.errors import InputError
-from vgae.graph.checks import check_num_nodes
+from vgae.graph.checks import MAX_NODES, check_num_nodes
 from vgae.graph.convert import as_real
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import IntArray, Pairs, distinct, from_ranks, num_pairs, shown, whole_number
@@ -33,9 +32,8 @@ def stochastic_block_model(
     num_blocks, feature_dim = whole_number(num_blocks, "num_blocks", 0), whole_number(feature_dim, "feature_dim", 0)
     if not 1 <= num_blocks <= num_nodes:
         raise InputError(f"num_blocks: {num_blocks} blocks cannot be made of {num_nodes} nodes.")
-    for name, degree in (("degree_within", degree_within), ("degree_between", degree_between)):
-        if not 0 <= _real(degree, name) < math.inf:
-            raise InputError(f"{name}: a number of at least 0 is needed, got {degree}.")
+    degree_within = _degree(degree_within, "degree_within")
+    degree_between = _degree(degree_between, "degree_between")
     generator = np.random.default_rng(whole_number(seed, "seed", 0))
     block = np.arange(num_nodes) * num_blocks // num_nodes
     sizes = np.bincount(block, minlength=num_blocks)
@@ -95,9 +93,10 @@ def rmat(
     return Graph.from_edges(name[np.stack(np.divmod(links, num_nodes), axis=1)], num_nodes=num_nodes)
 
 
-def _real(value: Any, what: str) -> float:
-    if not isinstance(value, Real):
-        raise InputError(f"{what}: a number of at least 0 is needed, got {shown(value)}.")
+def _degree(value: Any, name: str) -> float:
+    real = isinstance(value, Real)
+    if not (real and 0 <= value < MAX_NODES):
+        raise InputError(f"{name}: a number of at least 0, and below {MAX_NODES:,}, is needed, got {shown(value)}.")
     return float(value)
 
 
