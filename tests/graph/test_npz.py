@@ -272,7 +272,7 @@ def test_an_unknown_member_of_any_size_costs_nothing(path: Path, monkeypatch: py
 @pytest.fixture(params=[np.savez, np.savez_compressed], ids=["stored", "packed"])
 def graph_file(request: pytest.FixtureRequest, path: Path) -> tuple[Graph, Path]:
     edges = [("a", "b"), ("b", "c"), ("a", "c")]
-    graph = Graph.from_edges(edges, node_ids="abc", features=np.eye(3), labels=[1, 1, 2], weights=[1, 2, 3])
+    graph = Graph.from_edges(edges, node_ids="abc", labels=[1, 1, 2])
     write_graph(path, graph)
     with np.load(path) as archive:
         arrays = dict(archive)
