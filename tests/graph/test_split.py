@@ -1,7 +1,9 @@
 import hashlib
 import math
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,6 @@ from helpers import message_of, small_graphs
 from vgae.errors import InputError
 from vgae.graph.convert import to_array
 from vgae.graph.datasets import load_dataset
-from vgae.graph.files import read_npz
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut, LeakError, LinkSplit, split_links
@@ -169,9 +170,51 @@ def test_a_graph_too_dense_for_its_negatives_is_refused() -> None:
     assert (len(kept.val), len(kept.test)) == (2 * 3, 2 * 1)
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5])
+@pytest.mark.parametrize(
+    "seed", [-1, 1.5, 2**64, True, "1", None, np.nan, np.array([1, 2]), [1], 1j, pytest.param(10**5000, id="huge")]
+)
 def test_a_seed_that_is_no_natural_number_is_refused(seed: Any) -> None:
-    assert "seed" in message_of(lambda: split_links(GRAPH, seed=seed))
+    message = message_of(lambda: split_links(GRAPH, seed=seed))
+    assert message.startswith("seed: a whole number of at ")
+    assert len(message) < 200
+
+
+@pytest.mark.parametrize("name", ["val", "test"])
+@pytest.mark.parametrize(
+    "fraction", ["x", "0.1", None, True, 0.1j, [0.1], np.array([0.1]), {}, b"0.1", pytest.param(10**5000, id="huge")]
+)
+def test_a_fraction_that_is_no_number_is_refused(name: str, fraction: Any) -> None:
+    message = message_of(lambda: split_links(GRAPH, **{name: fraction}))
+    assert message.startswith(f"{name}: a fraction from 0 to below 1 is needed, got ")
+    assert len(message) < 200
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8, Fraction])
+def test_fractions_and_seeds_of_every_kind_of_number_are_taken(kind: Callable[[Any], Any]) -> None:
+    options: dict[str, Any] = {"val": kind(0), "test": Fraction(1, 4), "seed": np.uint16(3)}
+    split = split_links(GRAPH, **options)
+    assert split.content_hash == split_links(GRAPH, val=0, test=0.25, seed=3).content_hash
+
+
+@pytest.mark.parametrize("seed", [2**63, 2**64 - 1])
+def test_the_largest_seeds_can_be_saved(tmp_path: Path, seed: int) -> None:
+    split_links(GRAPH, seed=seed).save(tmp_path / "split.npz")
+    assert LinkSplit.load(tmp_path / "split.npz").seed == seed
+
+
+def test_a_huge_graph_with_few_links_is_split_in_little_memory() -> None:
+    tracemalloc.start()
+    try:
+        graph = Graph.from_edges([(0, 1), (1, 2), (2, 29_999_999)], num_nodes=30_000_000)
+        split = split_links(graph, val=0.34, test=0.34)
+        assert graph.index_of([29_999_999, 5]).tolist() == [29_999_999, 5]
+        assert graph.ids_of([7]).tolist() == [7]
+        split.audit()
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+        assert split.train.adjacency.nnz == 2
+        assert tracemalloc.get_traced_memory()[1] < 3 * 8 * 30_000_000
+    finally:
+        tracemalloc.stop()
 
 
 # --------------------------------------------------------------------------------------------------------------- files
@@ -189,8 +232,13 @@ def saved(split: LinkSplit, tmp_path: Path) -> Path:
     return path
 
 
+def arrays_in(path: Path) -> dict[str, Any]:
+    with np.load(path) as archive:
+        return dict(archive)
+
+
 def rewrite(path: Path, **changes: Any) -> None:
-    arrays = {name: array for name, array in (read_npz(path) | changes).items() if array is not None}
+    arrays = {name: array for name, array in (arrays_in(path) | changes).items() if array is not None}
     np.savez(path, **arrays)
 
 
@@ -217,6 +265,25 @@ def test_a_split_alone_brings_its_nodes_and_their_ids(tmp_path: Path, ids: list[
     loaded.audit()
 
 
+def test_a_split_is_loaded_from_bytes_that_were_read_before(split: LinkSplit, saved: Path) -> None:
+    content = saved.read_bytes()
+    saved.unlink()
+    for graph in (None, GRAPH):
+        assert LinkSplit.load(saved, graph, content=content).content_hash == split.content_hash
+    assert message_of(lambda: LinkSplit.load(saved, content=content[:-30])).startswith(f"{saved}: the file is damaged")
+
+
+def test_loading_and_splitting_leave_the_arrays_of_others_alone(split: LinkSplit) -> None:
+    edges = GRAPH.edges.copy()
+    graph = Graph(60, edges)
+    assert edges.flags.writeable
+    part = edges[3:]
+    assert graph.with_edges(part).num_edges == len(part)
+    assert part.flags.writeable
+    assert edges.flags.writeable
+    assert not split.train.edges.flags.writeable
+
+
 def test_a_split_without_validation_pairs_is_saved_and_loaded(tmp_path: Path) -> None:
     split = split_links(GRAPH, val=0, test=0.2, seed=8)
     split.save(tmp_path / "split.npz")
@@ -225,7 +292,7 @@ def test_a_split_without_validation_pairs_is_saved_and_loaded(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["train", *SETS[1:]])
 def test_a_tampered_array_is_noticed(saved: Path, name: str) -> None:
-    pairs = read_npz(saved)[name]
+    pairs = arrays_in(saved)[name]
     pairs[-1] = pairs[-1, ::-1]
     rewrite(saved, **{name: pairs})
     message = message_of(lambda: LinkSplit.load(saved, GRAPH))
@@ -237,18 +304,30 @@ def test_a_tampered_array_is_noticed(saved: Path, name: str) -> None:
     [
         pytest.param({"num_nodes": 61}, "do not match their hash"),
         ({"content_hash": "0" * 64}, "do not match their hash"),
-        pytest.param({"val_links": np.array([["a", "b"]])}, "not a split saved by vgae"),
-        ({"val_links": None}, "not a split saved by vgae"),
-        ({"content_hash": None}, "not a split saved by vgae"),
-        ({"format": None}, "not a split saved by vgae"),
+        ({"val_links": np.array([["a", "b"]])}, "val_links should be rows of two node indices, but is <U1"),
+        ({"val_links": None}, "no array called val_links"),
+        ({"content_hash": None}, "no array called content_hash"),
+        ({"format": None}, "no array called format"),
         ({"format": 2}, "does not read"),
+        ({"more": np.arange(3)}, "it holds 'more', but only"),
+        ({"num_nodes": 10**15}, "more than the 100,000,000 that are supported"),
+        ({"num_nodes": -1}, "num_nodes: a whole number of at least 0 is needed"),
+        ({"num_nodes": np.array([60, 60])}, "num_nodes should be a whole number"),
+        ({"seed": 1.5}, "seed should be a whole number"),
+        ({"labels": np.array(["json:" + "[" * 10_000] * 60)}, ""),
+        ({"labels": np.array(["json:{}"] * 60)}, "label"),
+        ({"node_ids": np.zeros(60)}, "node_ids: an id occurs more than once"),
+        ({"node_ids": np.zeros((60, 1))}, "node_ids should be a text or number for each node"),
+        *(({name: np.arange(6)}, f"{name} should be rows of two node indices") for name in SETS),
+        *(({name: np.zeros((4, 3), dtype=int)}, f"{name}: expected two columns") for name in SETS),
     ],
 )
 def test_an_edited_file_is_refused_by_name(saved: Path, changes: dict[str, Any], words: str) -> None:
     rewrite(saved, **changes)
-    message = message_of(lambda: LinkSplit.load(saved, GRAPH))
+    message = message_of(lambda: LinkSplit.load(saved))
     assert message.startswith(f"{saved}: ")
     assert words in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.01, 0.5, 0.99])

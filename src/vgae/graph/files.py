@@ -9,8 +9,6 @@ A graph in an npz file has the arrays `edges` (rows of two node indices) and, as
 import csv
 import io
 import json
-import zipfile
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -20,8 +18,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from vgae.errors import InputError
+from vgae.graph.checks import BACKWARD, BOTH, FORWARD
 from vgae.graph.convert import to_array
-from vgae.graph.graph import BACKWARD, BOTH, FORWARD, Cleaning, Graph
+from vgae.graph.graph import Cleaning, Graph
+from vgae.graph.npz import Expected, read_npz
 from vgae.graph.pairs import AnyArray
 from vgae.graph.storage import atomic_write as atomic_write
 from vgae.graph.storage import hash_json as hash_json
@@ -30,6 +30,24 @@ from vgae.graph.storage import sync_folder as sync_folder
 from vgae.graph.storage import write_json as write_json
 
 JSON_MARK = "json:"
+COUNT = Expected("iu", (0,), "a whole number")
+OF_NODES = Expected("biufSU", (0, 1), "a text or number for each node")  # in whatever way `pack_ids` packs them
+WEIGHTS = Expected("iuf", (1,), "a number for each link")
+DIRECTIONS = Expected("iuf", (1,), "1, -1 or 0 for each link")
+GRAPH_ARRAYS = {
+    "edges": Expected("iuSU", (2,), "rows of two node indices (integers) or ids", required=True),
+    "num_nodes": COUNT,
+    "features": Expected("biuf", (1, 2), "a matrix of numbers"),
+    "feature_data": Expected("biuf", (1,), "a list of numbers"),
+    "feature_indices": Expected("iu", (1,), "a list of whole numbers"),
+    "feature_indptr": Expected("iu", (1,), "a list of whole numbers"),
+    "num_features": COUNT,
+    "labels": OF_NODES,
+    "node_ids": OF_NODES,
+    "weights": WEIGHTS,
+    "directions": DIRECTIONS,
+    "cleaning": Expected("iu", (1,), "a list of whole numbers"),
+}
 
 
 def write_npz(path: Path, **arrays: Any) -> None:
@@ -42,28 +60,9 @@ def write_npz(path: Path, **arrays: Any) -> None:
         np.savez_compressed(file, **content)
 
 
-def read_npz(path: Path, *, content: bytes | None = None) -> dict[str, AnyArray]:
-    """All arrays of an npz; pickles are refused. `content` is what the file holds, if it has been read already."""
-    try:
-        with path.open("rb") if content is None else io.BytesIO(content) as file:
-            archive = np.load(file, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ValueError("it holds a single array")
-            return dict(archive)
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file.") from None
-    except (PermissionError, IsADirectoryError) as error:
-        raise InputError(f"{path}: the file cannot be read ({error.strerror}).") from None
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        if "Object arrays" in str(error):
-            raise InputError(
-                f"{path}: an array holds Python objects, which are not read; store text or numbers."
-            ) from None
-        raise InputError(f"{path}: the file is damaged or not an npz file.") from None
-
-
 def write_graph(path: str | Path, graph: Graph) -> None:
     """A graph as an npz file."""
+    graph = Graph.of(graph)
     arrays: dict[str, Any] = {
         "num_nodes": graph.num_nodes,
         "edges": graph.edges,
@@ -88,15 +87,18 @@ def write_graph(path: str | Path, graph: Graph) -> None:
         arrays["labels"] = pack_ids(graph.labels)
     if graph.node_ids is not None:
         arrays["node_ids"] = pack_ids(graph.node_ids)
-    write_npz(Path(path), **arrays)
+    try:
+        write_npz(Path(path), **arrays)
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # the latter of a NUL in the path
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: the graph cannot be written there ({reason}).") from None
 
 
 def read_npz_graph(path: str | Path) -> Graph:
     """A graph from an npz file, whoever wrote it."""
-    path = Path(path)
-    parts = read_npz(path)
-    if "edges" not in parts:
-        raise InputError(f"{path}: there is no array called edges in it; it holds {', '.join(parts) or 'nothing'}.")
+    parts = read_npz(path, GRAPH_ARRAYS)
     try:
         ids = unpack_ids(parts["node_ids"]) if "node_ids" in parts else None
         by_index = parts["edges"].dtype.kind in "iu"
@@ -116,7 +118,9 @@ def read_npz_graph(path: str | Path) -> Graph:
             graph = replace(graph, cleaning=Cleaning(*parts["cleaning"].tolist()))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError) as error:
+    except MemoryError:
+        raise InputError(f"{path}: the graph is too large for the memory that is free.") from None
+    except (KeyError, RecursionError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a graph ({error}).") from None
     return graph
 

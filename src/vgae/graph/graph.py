@@ -12,11 +12,11 @@ once. Directions, where links have one, are a fact about the graph that is kept;
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,14 +24,24 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph import convert
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains, distinct
+from vgae.graph.checks import WEIGHTS_ARE as WEIGHTS_ARE
+from vgae.graph.checks import (
+    DirectionArray,
+    FloatArray,
+    check_directions,
+    check_edges,
+    check_features,
+    check_node_ids,
+    check_num_nodes,
+    check_of_nodes,
+    check_weights,
+    frozen,
+    own_weights,
+)
+from vgae.graph.checks import usable_weights as usable_weights
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains, distinct, shown
 
-FloatArray = npt.NDArray[np.float32]
-DirectionArray = npt.NDArray[np.int8]
-FORWARD, BACKWARD, BOTH = 1, -1, 0  # of an edge (i, j) with i < j: from i to j, from j to i, both
-WEIGHTS_ARE = "a weight is a number above 0 and at most 3.4e38"
 TABLES = "vgae.graph.tables"  # it needs pyarrow, which is loaded when it is first used
-MAX_NODES = 100_000_000  # beyond, codes and ranks of pairs would no longer be exact in 64 bits
 
 
 @dataclass(frozen=True)
@@ -57,9 +67,10 @@ class Graph:
     """An undirected graph without self-loops, with optional node features, labels and ids.
 
     `features` is an N×D matrix of float32, a NumPy array or a SciPy CSR array; `labels` and `node_ids` have one entry
-    per node and any type; the label -1 means none. `weights` (float32, above 0) and `directions` (FORWARD, BACKWARD or
-    BOTH) have one entry per edge. Make one with `from_edges`, `from_scipy`, `from_networkx`, `from_pyg` or
-    `from_frame`.
+    per node, of any type that can be stored: text, numbers and tuples of these, but no dates or other objects; the
+    label -1 means none. `weights` (float32, above 0) and `directions` (FORWARD, BACKWARD or BOTH) have one entry per
+    edge. Arrays that are given stay the caller's: what somebody could still change is copied. Make a graph with
+    `from_edges`, `from_scipy`, `from_networkx`, `from_pyg` or `from_frame`.
     """
 
     num_nodes: int
@@ -72,28 +83,22 @@ class Graph:
     directions: DirectionArray | None = None
 
     def __post_init__(self) -> None:
-        _check_num_nodes(self.num_nodes)
-        if len(self.edges) == 0:
-            raise InputError(f"The graph has no links between different nodes ({self.cleaning}).")
-        i, j = self.edges[:, 0], self.edges[:, 1]
-        ordered = np.all((i[1:] > i[:-1]) | ((i[1:] == i[:-1]) & (j[1:] > j[:-1])))
-        if i[0] < 0 or j.max() >= self.num_nodes or np.any(i >= j) or not ordered:
-            raise InputError("Graph takes canonical, sorted edges without duplicates; use Graph.from_edges.")
-        object.__setattr__(self, "features", _check_features(self.features, self.num_nodes))
-        for name, values in (("labels", self.labels), ("node_ids", self.node_ids)):
-            if values is not None and values.shape != (self.num_nodes,):
-                raise InputError(
-                    f"{name}: expected one entry for each of the {self.num_nodes} nodes, got {values.shape}."
-                )
-        if self.node_ids is not None and len(set(self.node_ids.tolist())) < self.num_nodes:
-            raise InputError("node_ids: an id occurs more than once; every node needs an id of its own.")
-        if self.weights is not None:
-            object.__setattr__(self, "weights", check_weights(self.weights, len(self.edges)).astype(np.float32))
-        if self.directions is not None:
-            object.__setattr__(self, "directions", _check_directions(self.directions, len(self.edges)))
-        for own in self._arrays():
-            for array in _memory_of(own):
-                array.flags.writeable = False
+        self._check(_CHECKS)
+
+    def _check(self, names: Iterable[str]) -> None:
+        """Check the parts of these names, and keep what the checks give back."""
+        for name in names:
+            value = getattr(self, name)
+            if value is not None or name in _NEEDED:
+                object.__setattr__(self, name, _CHECKS[name](self, value))
+
+    def _derived(self, **changes: Any) -> Graph:
+        """The same graph with some of its parts changed; the others need no second check."""
+        derived = object.__new__(type(self))
+        for name in _CHECKS:
+            object.__setattr__(derived, name, changes[name] if name in changes else getattr(self, name))
+        derived._check([name for name in _CHECKS if name in changes])
+        return derived
 
     # ------------------------------------------------------------------------------------------------ construction
 
@@ -116,6 +121,7 @@ class Graph:
         other type become ids in the order of their first appearance. `weights` has a number above 0 for each row. With
         `directed`, rows go from their first endpoint to their second, and that is kept.
         """
+        directed = convert.flag(directed, "directed")
         if features is not None:
             features = convert.to_matrix(features)
         pairs, ids = convert.index_endpoints(edges, node_ids)
@@ -136,26 +142,27 @@ class Graph:
             )
         if num_nodes is None:
             num_nodes = _count_nodes(pairs, ids, features)
-        elif ids is not None and num_nodes != len(ids):
+        num_nodes = check_num_nodes(num_nodes)
+        if ids is not None and num_nodes != len(ids):
             raise InputError(f"num_nodes: {num_nodes} was given, but there are {len(ids)} node ids.")
-        _check_num_nodes(num_nodes)
         pairs = check_pairs(pairs, num_nodes, "edges")
         if weights is not None:
-            weights = check_weights(convert.as_numpy(weights), len(pairs))
+            weights = check_weights(weights, len(pairs))
         simple = _simplify(pairs, num_nodes, weights, directed)
         return cls(
             num_nodes=num_nodes,
             features=features,
-            labels=None if labels is None else convert.to_array(labels),
-            node_ids=ids,
+            labels=None if labels is None else frozen(convert.to_array(labels, "labels")),
+            node_ids=None if ids is None else frozen(ids),
             **simple,
         )
 
     @classmethod
     def from_scipy(cls, adjacency: Any, *, weighted: bool = False, **attributes: Any) -> Graph:
-        """A graph from a square sparse matrix: every stored non-zero entry is a link, and with `weighted` its weight.
+        """A graph from a square sparse matrix: every entry above 0 is a link, and with `weighted` its weight.
 
-        `attributes` are those of `from_edges`: node_ids, features, labels, directed.
+        A stored 0 is no link; an entry that is negative or not finite is refused. `attributes` are those of
+        `from_edges`: node_ids, features, labels, directed.
         """
         return cls._from_parts(convert.from_scipy(adjacency, weighted), attributes)
 
@@ -209,19 +216,20 @@ class Graph:
         known = {"features": parts.features, "labels": parts.labels, "weights": parts.weights}
         given = known | {"directed": parts.directed} | attributes
         graph = cls.from_edges(parts.edges, num_nodes=parts.num_nodes, **given)
-        return graph if node_ids is None else replace(graph, node_ids=convert.to_array(node_ids))
+        return graph if node_ids is None else graph._derived(node_ids=frozen(convert.to_array(node_ids, "node_ids")))
 
     def with_edges(self, edges: Pairs) -> Graph:
         """The same nodes with other (canonical, sorted) edges; with weights or directions, some of its own edges."""
+        edges = check_pairs(edges, self.num_nodes, "edges")
         changes: dict[str, Any] = {"edges": edges, "cleaning": Cleaning(rows_given=len(edges))}
         for name, values in (("weights", self.weights), ("directions", self.directions)):
             if values is not None:
-                changes[name] = values[self._places_of(edges)]
-        return replace(self, **changes)
+                changes[name] = frozen(values[self._places_of(edges)])
+        return self._derived(**changes)
 
     def without_features(self) -> Graph:
         """The same graph with its features left out."""
-        return replace(self, features=None)
+        return self._derived(features=None)
 
     # ---------------------------------------------------------------------------------------------------- contents
 
@@ -267,21 +275,35 @@ class Graph:
 
     @cached_property
     def _index_by_id(self) -> dict[Hashable, int]:
-        ids = range(self.num_nodes) if self.node_ids is None else self.node_ids.tolist()
+        ids = [] if self.node_ids is None else self.node_ids.tolist()
         return {node: index for index, node in enumerate(ids)}
+
+    def _index(self, node: Any) -> int:
+        if self.node_ids is not None:
+            return self._index_by_id[node]
+        if isinstance(node, int | np.integer) and 0 <= node < self.num_nodes:
+            return int(node)
+        raise KeyError(node)
 
     def index_of(self, ids: Iterable[Hashable]) -> IntArray:
         """Indices of the nodes with these ids."""
         try:
-            return np.array([self._index_by_id[node] for node in ids], dtype=np.int64)
+            return np.array([self._index(node) for node in ids], dtype=np.int64)
         except KeyError as error:
-            raise InputError(f"There is no node with the id {error.args[0]!r} in this graph.") from None
+            raise InputError(f"There is no node with the id {shown(error.args[0])} in this graph.") from None
+        except TypeError:
+            raise InputError(f"A list of node ids is needed, got {shown(ids)}.") from None
 
     def ids_of(self, indices: npt.ArrayLike) -> AnyArray:
         """Original ids of these node indices, in an array of the same shape."""
-        array = np.asarray(indices)
-        if array.size and not (array.min() >= 0 and array.max() < self.num_nodes):
-            raise InputError(f"Node indices run from 0 to {self.num_nodes - 1}, got {array.min()} to {array.max()}.")
+        problem = f"Node indices are whole numbers from 0 to {self.num_nodes - 1}"
+        array = convert.as_real(indices, f"{problem}.")
+        if array.size == 0:
+            array = array.astype(np.int64)
+        elif array.dtype.kind not in "iu":
+            raise InputError(f"{problem}, got {array.dtype}.")
+        elif not (array.min() >= 0 and array.max() < self.num_nodes):
+            raise InputError(f"{problem}, got {array.min()} to {array.max()}.")
         return array if self.node_ids is None else self.node_ids[array]
 
     def __repr__(self) -> str:
@@ -293,12 +315,6 @@ class Graph:
             parts.append(f"{len(set(self.labels.tolist()) - {-1})} classes")
         return f"Graph({', '.join(parts)})"
 
-    def _arrays(self) -> list[AnyArray]:
-        features: Any = self.features
-        parts = [features.data, features.indices, features.indptr] if sp.issparse(features) else [features]
-        own = (self.edges, self.labels, self.node_ids, self.weights, self.directions, *parts)
-        return [array for array in own if array is not None]
-
     def _symmetric(self, values: FloatArray) -> sp.csr_array:
         """A symmetric CSR array with a value for each edge, indices sorted, frozen."""
         i, j = self.edges[:, 0], self.edges[:, 1]
@@ -307,7 +323,7 @@ class Graph:
         matrix = sp.coo_array((both, coordinates), shape=(self.num_nodes, self.num_nodes)).tocsr()
         matrix.sort_indices()
         for array in (matrix.data, matrix.indices, matrix.indptr):
-            array.flags.writeable = False
+            frozen(array)
         return matrix
 
     def _places_of(self, edges: Pairs) -> IntArray:
@@ -318,53 +334,13 @@ class Graph:
         return np.searchsorted(own, asked)
 
 
-def check_weights(weights: Any, num_rows: int) -> npt.NDArray[np.float64]:
-    """Weights as numbers, one per row, or an error that names the first row that is wrong."""
-    try:
-        values = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("weights: every weight must be a number.") from None
-    if values.shape != (num_rows,):
-        raise InputError(f"weights: expected one for each of the {num_rows} rows, got the shape {values.shape}.")
-    usable = usable_weights(values)
-    if not usable.all():
-        row = int(np.argmin(usable))
-        raise InputError(f"weights: row {row} is {values[row]}; {WEIGHTS_ARE}.")
-    return values
-
-
-def usable_weights(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which of these are weights: above 0 and finite, also in 32 bits."""
-    with np.errstate(over="ignore", under="ignore"):
-        small = values.astype(np.float32)
-    found: npt.NDArray[np.bool_] = np.isfinite(small) & (small > 0)
-    return found
-
-
-def _check_directions(directions: Any, num_edges: int) -> DirectionArray:
-    array = np.asarray(directions)
-    if array.shape != (num_edges,) or not np.isin(array, (FORWARD, BACKWARD, BOTH)).all():
-        raise InputError(f"directions: 1, -1 or 0 is needed for each of the {num_edges} edges.")
-    return array.astype(np.int8)
-
-
 def _count_nodes(pairs: Pairs, ids: AnyArray | None, features: Any) -> int:
     """As many as there are ids, or rows of features, or one more than the largest index."""
     if ids is not None:
         return len(ids)
     if features is not None:
         return int(features.shape[0])
-    return int(pairs.max()) + 1 if len(pairs) else 0
-
-
-def _check_num_nodes(num_nodes: int) -> None:
-    if num_nodes < 1:
-        raise InputError("The graph is empty: it has no nodes.")
-    if num_nodes > MAX_NODES:
-        raise InputError(
-            f"The graph would have {num_nodes:,} nodes, more than the {MAX_NODES:,} that are supported; "
-            "if its large integers are ids, give the list of them as node_ids."
-        )
+    return max(1, int(pairs.max()) + 1) if len(pairs) else 0
 
 
 def _simplify(pairs: Pairs, num_nodes: int, weights: npt.NDArray[np.float64] | None, directed: bool) -> dict[str, Any]:
@@ -377,7 +353,7 @@ def _simplify(pairs: Pairs, num_nodes: int, weights: npt.NDArray[np.float64] | N
     links = distinct(ends)
     num_reversed = len(arcs) - len(links)
     simple: dict[str, Any] = {
-        "edges": np.stack(np.divmod(links, num_nodes), axis=1),
+        "edges": frozen(np.stack(np.divmod(links, num_nodes), axis=1)),
         "cleaning": Cleaning(
             rows_given=len(pairs),
             self_loops_dropped=len(pairs) - len(codes),
@@ -391,7 +367,7 @@ def _simplify(pairs: Pairs, num_nodes: int, weights: npt.NDArray[np.float64] | N
     place, forward = np.searchsorted(links, ends), tail < head
     if directed:
         ways = [np.bincount(place[way], minlength=len(links)) for way in (forward, ~forward)]
-        simple["directions"] = (ways[0] - ways[1]).astype(np.int8)
+        simple["directions"] = frozen((ways[0] - ways[1]).astype(np.int8))
     if weights is not None:
         of_arc = np.bincount(np.searchsorted(arcs, codes), weights[proper], minlength=len(arcs))
         there, back = (np.bincount(place[way], of_arc[way], minlength=len(links)) for way in (forward, ~forward))
@@ -404,53 +380,21 @@ def _simplify(pairs: Pairs, num_nodes: int, weights: npt.NDArray[np.float64] | N
     return simple
 
 
-def _check_features(features: Any, num_nodes: int) -> FloatArray | sp.csr_array | None:
-    """Features as a float32 array or CSR array of our own, with a finite row for each node."""
-    if features is None:
-        return None
-    matrix = convert.to_matrix(features)
-    if matrix.ndim != 2 or matrix.shape[1] == 0:
-        raise InputError(f"features: expected a matrix with a row per node, got the shape {matrix.shape}.")
-    if matrix.shape[0] != num_nodes:
-        raise InputError(
-            f"features: there are {matrix.shape[0]} rows for {num_nodes} nodes; give exactly one row per node."
-        )
-    sparse = sp.issparse(matrix)
-    parts = (matrix.data, matrix.indices, matrix.indptr) if sparse else (matrix,)
-    # Another graph's features are shared; anything that somebody else could still change is copied.
-    if any(array.flags.writeable for part in parts for array in _memory_of(part)):
-        matrix = _tidy_csr(matrix) if sparse else matrix.copy()
-    values = matrix.data if sparse else matrix
-    finite = np.isfinite(values)
-    if not finite.all():
-        place = int(np.argmin(finite.ravel()))
-        if sparse:
-            row, column = int(np.searchsorted(matrix.indptr, place, side="right")) - 1, int(matrix.indices[place])
-        else:
-            row, column = divmod(place, matrix.shape[1])
-        raise InputError(
-            f"features: row {row}, column {column} is {values.ravel()[place]}; "
-            "fill in missing and infinite values before training."
-        )
-    return matrix
+def _check_cleaning(cleaning: Any) -> Cleaning:
+    counts = astuple(cleaning) if isinstance(cleaning, Cleaning) else ("none",)
+    if not all(isinstance(count, int) and count >= 0 for count in counts):
+        raise InputError(f"cleaning: a Cleaning, whose counts are at least 0, is needed, got {shown(cleaning)}.")
+    return cast(Cleaning, cleaning)
 
 
-def _tidy_csr(matrix: sp.csr_array) -> sp.csr_array:
-    """A copy with sorted columns, no duplicates and no stored zeros."""
-    try:
-        matrix.check_format(full_check=True)
-    except ValueError as error:
-        raise InputError(f"features: the sparse matrix is not well formed ({error}).") from None
-    with np.errstate(over="ignore"):
-        tidy = sp.csr_array(matrix, dtype=np.float32, copy=True)
-    tidy.sum_duplicates()
-    tidy.eliminate_zeros()
-    return tidy
-
-
-def _memory_of(array: AnyArray) -> list[AnyArray]:
-    """An array and all arrays that it is a view of."""
-    found = [array]
-    while isinstance(found[-1].base, np.ndarray):
-        found.append(found[-1].base)
-    return found
+_NEEDED = ("num_nodes", "cleaning", "edges")
+_CHECKS: dict[str, Callable[[Graph, Any], Any]] = {  # in this order: each may rely on those before it
+    "num_nodes": lambda _, value: check_num_nodes(value),
+    "cleaning": lambda _, value: _check_cleaning(value),
+    "edges": lambda graph, value: check_edges(value, graph.num_nodes, graph.cleaning),
+    "features": lambda graph, value: check_features(value, graph.num_nodes),
+    "labels": lambda graph, value: check_of_nodes(value, "labels", graph.num_nodes),
+    "node_ids": lambda graph, value: check_node_ids(value, graph.num_nodes),
+    "weights": lambda graph, value: own_weights(value, graph.num_edges),
+    "directions": lambda graph, value: check_directions(value, graph.num_edges),
+}

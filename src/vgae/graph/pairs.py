@@ -8,6 +8,8 @@ row by row through the strict upper triangle, from 0 to N(N-1)/2 - 1; that numbe
 Sorting canonical pairs and sorting their ranks is the same thing, so sets of pairs become sorted integer arrays.
 """
 
+from operator import index
+from reprlib import Repr
 from typing import Any
 
 import numpy as np
@@ -64,19 +66,7 @@ def contains(sorted_values: IntArray, values: IntArray) -> npt.NDArray[np.bool_]
 
 def check_pairs(pairs: npt.ArrayLike, num_nodes: int, what: str = "pairs") -> Pairs:
     """The pairs as an M×2 int64 array, or an error that names the first row that is wrong."""
-    try:
-        array = np.asarray(pairs)
-    except ValueError:
-        rows: Any = pairs
-        wrong = next((row for row, pair in enumerate(rows) if np.shape(pair) != (2,)), 0)
-        raise InputError(f"{what}: row {wrong} is not a pair of node indices.") from None
-    if array.size == 0:
-        return np.empty((0, 2), dtype=np.int64)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise InputError(f"{what}: expected two columns of node indices, got an array of shape {array.shape}.")
-    if array.dtype.kind not in "iu":
-        raise InputError(f"{what}: expected integer node indices, got values of type {array.dtype}.")
-    result = array.astype(np.int64, copy=False)
+    result = as_pairs(pairs, what)
     outside = ((result < 0) | (result >= num_nodes)).any(axis=1)
     if outside.any():
         row = int(outside.argmax())
@@ -88,12 +78,82 @@ def check_pairs(pairs: npt.ArrayLike, num_nodes: int, what: str = "pairs") -> Pa
     return result
 
 
+def as_pairs(pairs: npt.ArrayLike, what: str) -> Pairs:
+    """The pairs as an M×2 int64 array, whatever nodes they name."""
+    try:
+        array = np.asarray(pairs)
+    except ValueError:
+        rows: Any = pairs
+        wrong = next((row for row, pair in enumerate(rows) if not _is_two(pair)), 0)
+        raise InputError(f"{what}: row {wrong} is not a pair of node indices.") from None
+    except (TypeError, RuntimeError):
+        raise InputError(f"{what}: expected rows of two node indices, got {shown(pairs)}.") from None
+    if array.ndim and array.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise InputError(f"{what}: expected two columns of node indices, got an array of shape {array.shape}.")
+    if array.dtype.kind not in "iu":
+        raise InputError(f"{what}: expected integer node indices, got values of type {array.dtype}.")
+    return as_int64(array, what)
+
+
+def as_int64(array: AnyArray, what: str) -> IntArray:
+    """Integers of any width as 64 bits; unsigned ones that would become negative are refused."""
+    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{what}: {array.max()} is too large for a node index; give the ids as node_ids.")
+    return array.astype(np.int64, copy=False)
+
+
 def check_nodes(nodes: npt.ArrayLike, num_nodes: int) -> list[int]:
     """Node indices as a list, or an error that names the first that is none."""
-    array = np.asarray(nodes)
+    try:
+        array = np.asarray(nodes)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"nodes: a list of node indices is needed, got {shown(nodes)}.") from None
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(f"nodes: a list of node indices is needed, got {array.dtype} of shape {array.shape}.")
     for node in array.tolist():
         if not 0 <= node < num_nodes:
             raise InputError(f"nodes: {node} is not a node; node indices run from 0 to {num_nodes - 1}.")
     return [int(node) for node in array.tolist()]
+
+
+def whole_number(value: Any, what: str, least: int, most: int = 2**63 - 1) -> int:
+    """A whole number between two bounds, of whatever integer type it is."""
+    try:
+        number = None if isinstance(value, bool | np.bool_) else index(value)
+    except (TypeError, ValueError, RuntimeError):
+        number = None
+    if number is None or not least <= number <= most:
+        bounds = f"at least {least}" if number is None or number < least else f"at most {most:,}"
+        raise InputError(f"{what}: a whole number of {bounds} is needed, got {shown(value)}.")
+    return number
+
+
+def shown(value: Any) -> str:
+    """Any value for a sentence: on one line, and short however long it is."""
+    return " ".join(_Short().repr(value).split())
+
+
+class _Short(Repr):
+    """Values cut down to a few words, also those that Python itself would not write out or not on one line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = self.maxtuple = self.maxlist = self.maxset = self.maxfrozenset = self.maxdict = 3
+        self.maxstring = self.maxother = 60
+
+    def repr_int(self, x: int, level: int) -> str:
+        """Python refuses to write out thousands of digits."""
+        return f"a number of {x.bit_length()} bits" if x.bit_length() > 200 else super().repr_int(x, level)
+
+    def repr_ndarray(self, x: AnyArray, _level: int) -> str:
+        """What it is, not what is in it."""
+        return f"an array of {x.dtype} of the shape {x.shape}"
+
+
+def _is_two(pair: Any) -> bool:
+    try:
+        return len(pair) == 2
+    except TypeError:
+        return False

@@ -8,8 +8,9 @@ graph; no pair is in two sets. Everything follows from the seed, and the hash na
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,39 @@ import numpy as np
 import numpy.typing as npt
 
 from vgae.errors import InputError
-from vgae.graph.files import pack_ids, read_npz, unpack_ids, write_npz
+from vgae.graph.checks import check_num_nodes, frozen
+from vgae.graph.files import COUNT, DIRECTIONS, OF_NODES, WEIGHTS, pack_ids, unpack_ids, write_npz
 from vgae.graph.graph import Graph
 from vgae.graph.negatives import sample_non_links
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, canonical, check_pairs, contains, distinct, to_ranks
+from vgae.graph.npz import Expected, read_npz
+from vgae.graph.pairs import (
+    AnyArray,
+    IntArray,
+    Pairs,
+    as_pairs,
+    canonical,
+    check_pairs,
+    contains,
+    distinct,
+    shown,
+    to_ranks,
+    whole_number,
+)
 
 FORMAT = 1
 PARTS = ("train", "val_links", "val_non_links", "test_links", "test_non_links")
 EDGE_VALUES = ("weights", "directions")
 VAL_FRACTION, TEST_FRACTION = 0.05, 0.10  # the paper's
+MAX_SEED = 2**64 - 1
+ARRAYS = {
+    **{name: replace(COUNT, required=True) for name in ("format", "num_nodes", "seed")},
+    "content_hash": Expected("U", (0,), "a SHA-256", required=True),
+    **{name: Expected("iu", (2,), "rows of two node indices", required=True) for name in PARTS},
+    "weights": WEIGHTS,
+    "directions": DIRECTIONS,
+    "node_ids": OF_NODES,
+    "labels": OF_NODES,
+}
 
 
 class LeakError(InputError):
@@ -123,37 +148,15 @@ class LinkSplit:
         Given the graph that was split, the training graph gets that graph's features and labels, and the two must fit.
         `content` is what the file holds, if it has been read already.
         """
-        path = Path(path)
-        parts = read_npz(path, content=content)
+        parts = read_npz(path, ARRAYS, content=content)
         try:
-            known = int(parts["format"]) == FORMAT
-            num_nodes, seed = int(parts["num_nodes"]), int(parts["seed"])
-            pairs = {name: parts[name] for name in PARTS}
-            edge_values: dict[str, Any] = {name: parts[name] for name in EDGE_VALUES if name in parts}
-            content_hash = str(parts["content_hash"])
-            intact = _hash(num_nodes, pairs, edge_values) == content_hash
-            ids, labels = (unpack_ids(parts[name]) if name in parts else None for name in ("node_ids", "labels"))
-        except (KeyError, TypeError, ValueError):
-            raise InputError(f"{path}: not a split saved by vgae.") from None
-        if not known:
-            raise InputError(f"{path}: saved by a version of vgae whose splits this version does not read.")
-        if not intact:
-            raise InputError(f"{path}: the contents do not match their hash; the file is damaged or was edited.")
-        if graph is not None and graph.num_nodes != num_nodes:
-            raise InputError(f"{path}: this split was made from another graph, of {num_nodes} nodes.")
-        split = cls(
-            train=(
-                Graph(num_nodes, pairs["train"], labels=labels, node_ids=ids, **edge_values)
-                if graph is None
-                else graph.with_edges(pairs["train"])
-            ),
-            val=HeldOut(pairs["val_links"], pairs["val_non_links"]),
-            test=HeldOut(pairs["test_links"], pairs["test_non_links"]),
-            seed=seed,
-        )
-        if graph is not None and not (split.is_of(graph) and split.content_hash == content_hash):
-            raise InputError(f"{path}: this split was made from another graph.")
-        return split
+            return _from_parts(parts, graph)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        except MemoryError:
+            raise InputError(f"{path}: the split is too large for the memory that is free.") from None
+        except (RecursionError, TypeError, ValueError) as error:
+            raise InputError(f"{path}: not a split saved by vgae ({error}).") from None
 
     def is_trained_by(self, graph: Graph) -> bool:
         """Whether a graph has exactly the nodes and links of the training graph."""
@@ -170,13 +173,10 @@ class LinkSplit:
 def split_links(graph: Graph, *, val: float = VAL_FRACTION, test: float = TEST_FRACTION, seed: int = 0) -> LinkSplit:
     """Hold out fractions of the links, with as many non-links, for validation and test."""
     graph = Graph.of(graph)
-    for name, fraction in (("val", val), ("test", test)):
-        if not 0 <= fraction < 1:
-            raise InputError(f"{name}: a fraction from 0 to below 1 is needed, got {fraction}.")
+    val, test = _fraction(val, "val"), _fraction(test, "test")
     if val + test >= 1:
         raise InputError(f"val + test: {val} + {test} leaves no links to train on; their sum must be below 1.")
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed: a whole number of at least 0 is needed, got {seed!r}.")
+    seed = whole_number(seed, "seed", 0, MAX_SEED)
     num_val, num_test = (_floor(fraction * graph.num_edges) for fraction in (val, test))
     for name, fraction, num in (("val", val, num_val), ("test", test, num_test)):
         if fraction > 0 and num == 0:
@@ -189,16 +189,46 @@ def split_links(graph: Graph, *, val: float = VAL_FRACTION, test: float = TEST_F
     chosen_test, chosen_val, kept = np.split(order, [num_test, num_test + num_val])
     negatives = sample_non_links(graph, num_test + num_val, generator)
     return LinkSplit(
-        train=graph.with_edges(graph.edges[np.sort(kept)]),
+        train=graph.with_edges(frozen(graph.edges[np.sort(kept)])),
         val=HeldOut(graph.edges[chosen_val], negatives[num_test:]),
         test=HeldOut(graph.edges[chosen_test], negatives[:num_test]),
         seed=seed,
     )
 
 
+def _fraction(value: Any, name: str) -> float:
+    number = not isinstance(value, bool) and isinstance(value, Real)
+    if not (number and 0 <= value < 1):
+        raise InputError(f"{name}: a fraction from 0 to below 1 is needed, got {shown(value)}.")
+    return float(value)
+
+
 def _floor(value: float) -> int:
     """Rounded down, but 0.29·100 is 29 although it comes out as 28.999999999999996."""
     return int(value + 1e-9)
+
+
+def _from_parts(parts: dict[str, AnyArray], graph: Graph | None) -> LinkSplit:
+    """The split of a file's arrays, if they are whole and, where a graph is given, belong to it."""
+    if int(parts["format"]) != FORMAT:
+        raise InputError("saved by a version of vgae whose splits this version does not read.")
+    num_nodes, content_hash = check_num_nodes(int(parts["num_nodes"])), str(parts["content_hash"])
+    pairs = {name: as_pairs(parts[name], name) for name in PARTS}
+    edge_values: dict[str, Any] = {name: parts[name] for name in EDGE_VALUES if name in parts}
+    if _hash(num_nodes, pairs, edge_values) != content_hash:
+        raise InputError("the contents do not match their hash; the file is damaged or was edited.")
+    if graph is None:
+        ids, labels = (unpack_ids(parts[name]) if name in parts else None for name in ("node_ids", "labels"))
+        train = Graph(num_nodes, frozen(pairs["train"]), labels=labels, node_ids=ids, **edge_values)
+    elif graph.num_nodes == num_nodes:
+        train = graph.with_edges(frozen(pairs["train"]))
+    else:
+        raise InputError(f"this split was made from another graph, of {num_nodes} nodes.")
+    held_out = (check_pairs(pairs[name], num_nodes, name) for name in PARTS[1:])
+    split = LinkSplit(train, HeldOut(next(held_out), next(held_out)), HeldOut(*held_out), seed=int(parts["seed"]))
+    if graph is not None and not (split.is_of(graph) and split.content_hash == content_hash):
+        raise InputError("this split was made from another graph.")
+    return split
 
 
 def _hash(num_nodes: int, parts: dict[str, Pairs], edge_values: dict[str, AnyArray]) -> str:

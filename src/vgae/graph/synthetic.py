@@ -1,11 +1,16 @@
 """Graphs made up on the spot, for tests, demos and scaling runs."""
 
+from numbers import Real
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
 from vgae.errors import InputError
+from vgae.graph.checks import MAX_NODES, check_num_nodes
+from vgae.graph.convert import as_real
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import IntArray, Pairs, distinct, from_ranks, num_pairs
+from vgae.graph.pairs import IntArray, Pairs, distinct, from_ranks, num_pairs, shown, whole_number
 
 
 def stochastic_block_model(
@@ -23,9 +28,13 @@ def stochastic_block_model(
     and between, every pair is equally likely. With `feature_dim`, each node gets a sparse bag of up to eight distinct
     words: each is drawn with probability ½ from the block's own share of the vocabulary, else from all of it.
     """
+    num_nodes = check_num_nodes(num_nodes)
+    num_blocks, feature_dim = whole_number(num_blocks, "num_blocks", 0), whole_number(feature_dim, "feature_dim", 0)
     if not 1 <= num_blocks <= num_nodes:
         raise InputError(f"num_blocks: {num_blocks} blocks cannot be made of {num_nodes} nodes.")
-    generator = np.random.default_rng(seed)
+    degree_within = _degree(degree_within, "degree_within")
+    degree_between = _degree(degree_between, "degree_between")
+    generator = np.random.default_rng(whole_number(seed, "seed", 0))
     block = np.arange(num_nodes) * num_blocks // num_nodes
     sizes = np.bincount(block, minlength=num_blocks)
     start = np.concatenate([[0], np.cumsum(sizes)])
@@ -59,14 +68,18 @@ def rmat(
     Each endpoint pair is found by descending into a quadrant of the adjacency matrix, chosen with the given
     probabilities, until a single cell is left. Nodes are renumbered at random, so that an index says nothing.
     """
+    num_nodes, num_edges = check_num_nodes(num_nodes), whole_number(num_edges, "num_edges", 0)
     if not 1 <= num_edges <= num_pairs(num_nodes) // 2:
         raise InputError(
             f"num_edges: {num_edges:,} distinct edges among {num_nodes:,} nodes are out of reach for R-MAT; "
             f"ask for at most {num_pairs(num_nodes) // 2:,}."
         )
-    if min(probabilities) <= 0 or abs(sum(probabilities) - 1) > 1e-6:
-        raise InputError(f"probabilities: four positive numbers that add up to 1 are needed, got {probabilities}.")
-    generator = np.random.default_rng(seed)
+    shares = as_real(probabilities, "probabilities: four positive numbers that add up to 1 are needed.")
+    if shares.shape != (4,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
+        raise InputError(
+            f"probabilities: four positive numbers that add up to 1 are needed, got {shown(probabilities)}."
+        )
+    generator = np.random.default_rng(whole_number(seed, "seed", 0))
     links = np.empty(0, dtype=np.int64)
     while len(links) < num_edges:  # duplicates, self-loops and cells beyond num_nodes are made up for
         missing = num_edges - len(links)
@@ -78,6 +91,13 @@ def rmat(
     links = links[np.sort(generator.choice(len(links), size=num_edges, replace=False))]
     name = generator.permutation(num_nodes)
     return Graph.from_edges(name[np.stack(np.divmod(links, num_nodes), axis=1)], num_nodes=num_nodes)
+
+
+def _degree(value: Any, name: str) -> float:
+    real = isinstance(value, Real)
+    if not (real and 0 <= value < MAX_NODES):
+        raise InputError(f"{name}: a number of at least 0, and below {MAX_NODES:,}, is needed, got {shown(value)}.")
+    return float(value)
 
 
 def _descend(
