@@ -18,4 +18,8 @@ class TrainingError(VgaeError, RuntimeError):
 
 
 class StoppedError(VgaeError):
-    """The command was interrupted with Ctrl-C; the message says what is kept and how to go on."""
+    """The command was interrupted with Ctrl-C; the message says what is kept and which command continues."""
+
+
+class OutputClosedError(VgaeError):
+    """Whoever read standard output has closed it, as `head` does; there is nothing left to say."""

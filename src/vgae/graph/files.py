@@ -6,15 +6,13 @@ A graph in an npz file has the arrays `edges` (rows of two node indices) and, as
 -1 for one that goes back, 0 for both).
 """
 
-import csv
 import hashlib
-import io
 import json
 import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -168,17 +166,6 @@ def unpack_ids(packed: AnyArray) -> AnyArray:
     if packed.dtype.kind != "U" or not all(row.startswith(JSON_MARK) for row in packed.tolist()):
         return packed
     return to_array([_hashable(json.loads(row.removeprefix(JSON_MARK))) for row in packed.tolist()])
-
-
-def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Rows below the names of their columns, as CSV."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
-    try:
-        with atomic_write(path) as file:
-            file.write(text.getvalue().encode())
-    except OSError as error:
-        raise InputError(f"{path}: the file cannot be written there ({error.strerror}).") from None
 
 
 def write_json(path: Path, content: Any, *, durable: bool = False) -> None:
