@@ -37,6 +37,14 @@ class ProgressBar(Watcher):
         note(f"continuing after iteration {iteration}")
         self.bar.reset(self.task, completed=iteration)
 
+    def threads(self, number: int) -> None:
+        """Say that the number of threads is that of before."""
+        note(f"using {number} threads, as this training did before")
+
+    def noted(self, text: str) -> None:
+        """Say what went wrong."""
+        note(text)
+
     def stopping(self) -> None:
         """Say that Ctrl-C was heard: an iteration on a large graph may take minutes.
 

@@ -11,6 +11,7 @@ import copy
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -98,6 +99,7 @@ class TrainingState:
     best_score: float
     history: list[LogEntry]
     tensors: dict[str, Tensor]
+    threads: int | None = None  # None where it is not known
 
 
 Layout = dict[str, tuple[torch.Size, torch.dtype]]  # of the tensors in a state
@@ -112,11 +114,18 @@ class Watcher:
     def resumed(self, iteration: int) -> None:
         """The iteration after which an earlier training goes on."""
 
+    def threads(self, number: int) -> None:
+        """An earlier training goes on with as many threads as it had, which are not as many as others have now."""
+
     def logged(self, entry: LogEntry) -> None:
         """A logged iteration."""
 
     def stopping(self) -> None:
         """Ctrl-C was pressed: training stops after this iteration."""
+
+    def noted(self, text: str) -> None:
+        """Something that went wrong without ending the training; who does not watch is warned."""
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 class Keeper:
@@ -360,6 +369,7 @@ class _Progress:
         self.step, self.best, self.objective, self.reason, self.started = step, best, objective, reason, started
         self.iteration = 0
         self.history: list[LogEntry] = []
+        self.threads = torch.get_num_threads()
 
     @property
     def seconds(self) -> float:
@@ -383,6 +393,7 @@ class _Progress:
             best_score=best.score,
             history=list(self.history),
             tensors={name: tensor.detach().cpu().clone() for name, tensor in tensors.items()},
+            threads=self.threads,
         )
 
     def put_back(self, state: TrainingState) -> None:
