@@ -14,12 +14,8 @@ import pytest
 
 import vgae
 from command import assert_refused, run_vgae
+from processes import hear_ctrl_c
 from vgae.baselines import adamic_adar
-
-
-def hear_ctrl_c() -> None:
-    """In a suite that runs in the background, Ctrl-C is ignored, also by the processes that it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="module")

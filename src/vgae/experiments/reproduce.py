@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from vgae.baselines import BASELINES
 from vgae.errors import InputError
@@ -263,7 +264,7 @@ def reproduce(tasks: Sequence[Task], store: Store, *, workers: int | None = None
     for dataset in {task.dataset for task in missing}:
         load_dataset(dataset)  # once, before the workers all ask for it
     number = int(min(workers or os.cpu_count() or 1, max(1, bytes_free() // BYTES_OF_A_WORKER)))
-    with closing(results_of(run_task, missing, num_workers=number)) as results:
+    with closing(results_of(_run_in_worker, missing, num_workers=number)) as results:
         try:
             for result in results:
                 store.put(result)
@@ -294,6 +295,11 @@ def summarise(results: Sequence[Result]) -> dict[str, dict[str, Cell]]:
         for dataset in DATASETS
         if any(result.task.dataset == dataset for result in results)
     }
+
+
+def _run_in_worker(task: Task) -> Result:
+    torch.set_num_threads(1)
+    return run_task(task)
 
 
 def _fit(task: Task, graph: Graph) -> Scorer:

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from multiprocessing.resource_tracker import ensure_running
 from typing import Any, Generic, TypeVar
-
-import torch
 
 from vgae.errors import VgaeError
 
@@ -41,7 +40,7 @@ class _Worker(Generic[Task]):
 
 
 def results_of(work: Callable[[Task], Done], tasks: Sequence[Task], *, num_workers: int) -> Generator[Done]:
-    """The results of a function for each task, as they come; the function is run with one thread to itself.
+    """The results of a function for each task, as they come.
 
     Processes are started afresh rather than forked: threads of the numerical libraries do not survive a fork.
     """
@@ -68,30 +67,44 @@ def _started(work: Callable[[Task], Done], first: Task) -> Iterator[_Worker[Task
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work), daemon=True)
-    with _deaf_to_ctrl_c():
-        process.start()
-    theirs.close()  # so that the pipe ends when the worker does
-    worker = _Worker(process, ours, first)
     try:
+        with _deaf_to_ctrl_c():
+            process.start()
+        theirs.close()  # so that the pipe ends when the worker does
+        worker = _Worker(process, ours, first)
         _send(worker, first)
         yield worker
     finally:
-        process.kill()
-        process.join()
+        if process.pid is not None:
+            process.kill()
+            process.join()
         ours.close()
 
 
 @contextmanager
 def _deaf_to_ctrl_c() -> Iterator[None]:
-    """Whatever process is started meanwhile never hears Ctrl-C; this one hears it afterwards."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Whatever process is started meanwhile never hears Ctrl-C; this one hears it afterwards.
+
+    The new process inherits which signals are blocked. In this one that is not enough, because another thread may take
+    the signal, so that the handler, too, is one that only remembers.
+    """
+    heard: list[int] = []
+    handler = signal.getsignal(signal.SIGINT)
+    listening = threading.current_thread() is threading.main_thread() and callable(handler)
+    if listening:
+        signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    if hasattr(signal, "pthread_sigmask"):
+        ensure_running()  # Python's own helper process, whose start would have Ctrl-C heard again
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if listening:
+            signal.signal(signal.SIGINT, handler)
+    if heard:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _send(worker: _Worker[Task], task: Task) -> None:
@@ -122,7 +135,6 @@ def _how_it_ended(worker: _Worker[Task]) -> str:
 def _serve(pipe: Connection, work: Callable[[Task], Done]) -> None:
     """What a worker does: one task after the other, until there are no more or nobody is there to take the result."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    torch.set_num_threads(1)
     with suppress(EOFError, ConnectionError):
         while True:
             task = pipe.recv()
