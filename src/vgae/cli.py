@@ -621,7 +621,7 @@ def _open_graph(given: str, *, recipe: FeatureRecipe | None = None, **options: A
             raise InputError(f"{given}: this is a dataset, and {', '.join(asked)} can be given for tables of your own.")
         return given.lower(), Reading(load_dataset(given))
     path = Path(given)
-    if not path.suffix and not path.exists():
+    if not path.suffix and not os.path.exists(path):  # noqa: PTH110 - which is no error for any name
         raise InputError(
             f"{given!r} is neither a known dataset ({', '.join(DATASETS)}) nor a file; see vgae datasets for the first."
         )
@@ -738,12 +738,20 @@ def _paper_of(run: Run) -> tuple[float, float] | None:
     return paper_result(run.facts.dataset, run.config.model, features=run.facts.num_features > 0)
 
 
+def _run(arguments: list[str]) -> int | None:
+    for argument in arguments:
+        if "\0" in argument:
+            raise InputError(f"{argument!r}: no name of a file and no option can hold a NUL character.")
+    code: int | None = app(arguments, prog_name="vgae", standalone_mode=False)
+    return code
+
+
 def main() -> None:
     """Run the command and, unless all went well, end the process with its exit code."""
     prepare_streams()
     debug = "--debug" in sys.argv[1:]  # anywhere: it is about the process, not about a command
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"] or ["--help"]
-    code = exit_code_of(partial(app, arguments, prog_name="vgae", standalone_mode=False), debug=debug)
+    code = exit_code_of(partial(_run, arguments), debug=debug)
     if code == INTERRUPTED:
         os._exit(code)  # where Ctrl-C hit an import, sys.exit would end in death by SIGINT and another exit code
     if code:

@@ -7,6 +7,7 @@
 141   whoever read standard output has closed it, as `head` does; nothing is said
 """
 
+import errno
 import os
 import traceback
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from vgae.errors import InputError, OutputClosedError, StoppedError, VgaeError
 from vgae.screen import note, write
 
 FAILED, REFUSED, INTERRUPTED, UNREAD = 1, 2, 130, 141
+ABOUT_NAMES = {errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.EPERM}
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
 
 
@@ -42,7 +44,8 @@ def exit_code_of(command: Callable[[], int | None], *, debug: bool = False) -> i
     except MemoryError:
         return _fail("Memory ran out; take a smaller graph or fewer dimensions, or free some memory.", FAILED, debug)
     except OSError as error:
-        return _fail(_in_one_line(_of_the_system(error)), FAILED, debug)
+        code = REFUSED if error.errno in ABOUT_NAMES else FAILED
+        return _fail(_in_one_line(_of_the_system(error)), code, debug)
     except Exception as error:  # noqa: BLE001 - the boundary to a person: a sentence instead of a traceback
         words = f"Unexpected {type(error).__name__}: {error}; --debug shows where"
         return _fail(_in_one_line(words), FAILED, debug)
