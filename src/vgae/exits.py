@@ -9,13 +9,14 @@
 
 import errno
 import os
+import sys
 import traceback
 from collections.abc import Callable
 
 import typer
 
 from vgae.errors import InputError, OutputClosedError, StoppedError, VgaeError
-from vgae.screen import note, write
+from vgae.screen import discard, note, write
 
 FAILED, REFUSED, INTERRUPTED, UNREAD = 1, 2, 130, 141
 ABOUT_NAMES = {errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.EPERM}
@@ -29,7 +30,8 @@ def exit_code_of(command: Callable[[], int | None], *, debug: bool = False) -> i
         if code == INTERRUPTED:  # typer makes an exit code of Ctrl-C
             raise KeyboardInterrupt
         write("")  # what is still in the buffer
-    except OutputClosedError:
+    except (OutputClosedError, BrokenPipeError, SystemExit):  # the last is typer's answer to a closed pipe
+        discard(sys.stdout)
         return UNREAD
     except StoppedError as error:
         return _fail(str(error), INTERRUPTED, debug)
@@ -45,7 +47,7 @@ def exit_code_of(command: Callable[[], int | None], *, debug: bool = False) -> i
         return _fail("Memory ran out; take a smaller graph or fewer dimensions, or free some memory.", FAILED, debug)
     except OSError as error:
         code = REFUSED if error.errno in ABOUT_NAMES else FAILED
-        return _fail(_in_one_line(_of_the_system(error)), code, debug)
+        return _fail(_sentence(_of_the_system(error)), code, debug)
     except Exception as error:  # noqa: BLE001 - the boundary to a person: a sentence instead of a traceback
         words = f"Unexpected {type(error).__name__}: {error}; --debug shows where"
         return _fail(_in_one_line(words), FAILED, debug)

@@ -40,7 +40,7 @@ def note(text: str) -> None:
     try:
         print(visible(text), file=sys.stderr, flush=True)
     except OSError:
-        _discard(sys.stderr)
+        discard(sys.stderr)
 
 
 def write(text: str) -> None:
@@ -49,10 +49,10 @@ def write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard(sys.stdout)
+        discard(sys.stdout)
         raise OutputClosedError("Standard output was closed.") from None
     except OSError as error:
-        _discard(sys.stdout)
+        discard(sys.stdout)
         raise VgaeError(f"Standard output cannot be written ({error.strerror}).") from None
 
 
@@ -70,7 +70,7 @@ def _prepared(stream: TextIO | None) -> TextIO:
     return stream
 
 
-def _discard(stream: TextIO) -> None:
+def discard(stream: TextIO) -> None:
     """Send what is still in a stream, and what comes, nowhere: Python writes it out once more when it ends."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
