@@ -23,7 +23,7 @@ EMBEDDINGS = (".csv", ".parquet", ".npz", ".txt")
 def arrow_table(ids: Sequence[Any], embeddings: npt.NDArray[np.float32]) -> pa.Table:
     """An Arrow table: `id`, then z1, z2, …; ids that are not all whole numbers become text."""
     keys = to_array(ids)
-    names = pa.array(keys if keys.dtype.kind in "iu" else [str(key) for key in keys.tolist()])
+    names = pa.array(keys if keys.dtype.kind in "iu" else [str(name) for name in ids])
     return pa.table({"id": names} | dict(zip(_columns(embeddings), embeddings.T, strict=True)))
 
 
