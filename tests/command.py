@@ -1,11 +1,13 @@
 """The command, run in this process by the way that `python -m vgae` takes."""
 
 import io
+import json
 import os
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 from unittest.mock import patch
 
 from vgae.cli import main
@@ -39,6 +41,15 @@ def assert_refused(result: CompletedProcess[str], *words: str) -> None:
     assert lines[0].endswith(".")
     for word in words:
         assert word in lines[0]
+
+
+def strict_json(text: str) -> Any:
+    """What a strict reader makes of it: NaN and Infinity are not JSON."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
 
 
 def _written(stream: io.TextIOWrapper) -> str:

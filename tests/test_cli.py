@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import vgae
-from command import assert_refused, run_vgae
+from command import assert_refused, run_vgae, strict_json
 from processes import hear_ctrl_c
 from vgae.baselines import adamic_adar
 
@@ -322,6 +322,12 @@ def test_reproduce_draws_figure_1(tmp_path: Path, figure: str) -> None:
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "results/figure-1.png").read_bytes().startswith(b"\x89PNG")
     assert "Neural" in (tmp_path / "results/figure-1.svg").read_text()  # the legend is text
+    printed = run_vgae("reproduce", *options[:-4], "--figure", "none", *options[-2:], "--json", cwd=tmp_path)
+    assert printed.returncode == 0, printed.stderr
+    for text in (printed.stdout, *(path.read_text() for path in (tmp_path / "results").rglob("*.json"))):
+        strict_json(text)
+    cell = strict_json(printed.stdout)["cora"]["VGAE"]
+    assert (cell["auc_error"], cell["ap_error"], cell["num_runs"]) == (None, None, 1)
     assert_refused(run_vgae("reproduce", "--figure", "cubist", cwd=tmp_path), "figure", "tsne, pca, 2d, none")
 
 

@@ -1,10 +1,10 @@
 """What is printed: nothing that a terminal would obey, whole values, strict JSON, and no fuss over closed streams."""
 
 import io
-import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import unicodedata
@@ -20,15 +20,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vgae
-from command import run_vgae
+from command import run_vgae, strict_json
 from vgae.cli import app
 from vgae.errors import InputError, OutputClosedError, TrainingError, VgaeError
 from vgae.exits import exit_code_of
 from vgae.report.console import print_json, print_table
-from vgae.screen import note, prepare_streams, tell, visible, write
+from vgae.screen import note, prepare_streams, shell_line, tell, visible, write
 
 EVIL = "\x1b[31mred\x1b]0;title\x07\r\u202eback\u2028:smile:[bold]"
 SHOWN = r"\x1b[31mred\x1b]0;title\x07\r\u202eback\u2028:smile:[bold]"
+BASH = shutil.which("bash")
 DIRECTING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
@@ -69,6 +70,27 @@ def test_what_is_shown_has_nothing_unsafe_and_the_same_letters(text: str) -> Non
 @pytest.mark.parametrize("text", ["", "plain", "José", "日本", "שלום", "👩\u200d🚀", "می\u200cخواهم", r"C:\new", "a b"])
 def test_writing_of_all_the_world_stays(text: str) -> None:
     assert visible(text) == text
+
+
+@pytest.mark.skipif(BASH is None, reason="it is about bash")
+def test_a_command_to_copy_is_safe_and_means_the_same() -> None:
+    words = [
+        "plain",
+        "",
+        "two words",
+        "it's",
+        "back\\slash\x1b",
+        EVIL + "f",
+        "\x85é'",
+        "caf\udce9.csv",
+        "$HOME `x`",
+        "\x07b",
+    ]
+    line = shell_line(words)
+    assert line.isprintable()
+    script = f"printf '%s\\0' {line}"
+    done = subprocess.run([str(BASH), "-c", script], env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True)
+    assert done.stdout.split(b"\0")[:-1] == [os.fsencode(word) for word in words]
 
 
 # ----------------------------------------------------------------------------------------------------------- tables
@@ -191,14 +213,7 @@ def test_json_is_strict() -> None:
     content = {"a": float("nan"), "b": [float("inf"), 1.5, (-float("inf"),)], "c": {"d": EVIL + "\ud800", "e": None}}
     text = printed(lambda: print_json(content))
     assert text.isascii()
-    assert strict(text) == {"a": None, "b": [None, 1.5, [None]], "c": {"d": EVIL + "\ud800", "e": None}}
-
-
-def strict(text: str) -> Any:
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
+    assert strict_json(text) == {"a": None, "b": [None, 1.5, [None]], "c": {"d": EVIL + "\ud800", "e": None}}
 
 
 # -------------------------------------------------------------------------------------------------- closed and full
@@ -294,7 +309,7 @@ def test_the_ids_of_a_run_are_shown_safely(tmp_path: Path) -> None:
     for name in ids[:6]:
         near = run_vgae("similar", "run", name, "--top", "3", cwd=tmp_path)
         assert near.returncode == 0, near.stderr
-        found = strict(run_vgae("similar", "run", name, "--json", cwd=tmp_path).stdout)
+        found = strict_json(run_vgae("similar", "run", name, "--json", cwd=tmp_path).stdout)
         assert found["node"] == name
     refused = run_vgae("similar", "run", EVIL + "!", cwd=tmp_path)
     assert refused.stderr[:-1].isprintable()

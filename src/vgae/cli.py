@@ -5,7 +5,6 @@ nothing else there. How the command ends is told in vgae.exits.
 """
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -53,7 +52,7 @@ from vgae.report.figures import (
 )
 from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
-from vgae.screen import note, prepare_streams, tell, visible
+from vgae.screen import note, prepare_streams, shell_line, tell, visible
 from vgae.train.checkpoint import has_checkpoint, kept_iteration
 from vgae.train.config import Config, choose_device
 from vgae.train.folder import Stage, finished_run, new_run_folder, require_same_run, stage_of
@@ -583,7 +582,7 @@ def _told_how_many_are_stored(tasks: Sequence[Task], store: Store) -> Iterator[N
 def _same_command(*options: str) -> str:
     """What was called, as a line for the shell, with other ways to start in place of those that were given."""
     given = [argument for argument in sys.argv[1:] if argument not in ("--overwrite", "--resume", "--debug")]
-    return shlex.join(["vgae", *given, *options])
+    return shell_line(["vgae", *given, *options])
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

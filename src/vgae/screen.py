@@ -8,7 +8,9 @@ would show another id than the one that is meant. Everything that is printed for
 
 import os
 import re
+import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TextIO
 
@@ -22,12 +24,20 @@ UNSAFE = re.compile(
     "\ud800-\udfff"  # halves of a character, as Python keeps bytes of a file name that are not UTF-8
     "]"
 )
+BYTES = 0xDC00  # where Python keeps the bytes of an argument that are not UTF-8
 SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def visible(text: str) -> str:
     """The text with every character that a terminal would obey, and every half of one, written out."""
     return UNSAFE.sub(_written_out, text)
+
+
+def shell_line(arguments: Sequence[str]) -> str:
+    """A command as a line to copy into a shell; where it holds unsafe characters, in the notation of bash and zsh."""
+    return " ".join(
+        shlex.quote(word) if visible(word) == word else f"$'{''.join(map(_in_shell, word))}'" for word in arguments
+    )
 
 
 def tell(text: str) -> None:
@@ -76,6 +86,18 @@ def discard(stream: TextIO) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+
+
+def _in_shell(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    if not UNSAFE.match(character):
+        return character
+    code = ord(character)
+    if code >= BYTES:
+        code -= BYTES
+        return f"\\x{code:02x}"
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}"
 
 
 def _written_out(found: re.Match[str]) -> str:

@@ -32,6 +32,22 @@ from vgae.experiments.reproduce import (
 from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
 
+TASK = '{"dataset": "cora", "method": "GAE", "split": 0, "seed": 0}'
+FORGED = [
+    "",
+    "[]",
+    '{"auc": 1}',
+    f'{{"task": {TASK}, "auc": NaN, "ap": 0.5, "seconds": 1}}',
+    f'{{"task": {TASK}, "auc": 0.5, "ap": Infinity, "seconds": 1}}',
+    f'{{"task": {TASK}, "auc": 5.5, "ap": 0.5, "seconds": 1}}',
+    f'{{"task": {TASK}, "auc": "0.5", "ap": 0.5, "seconds": 1}}',
+    f'{{"task": {TASK}, "auc": 0.5, "ap": 0.5, "seconds": Infinity}}',
+    f'{{"task": {TASK}, "auc": 0.5, "ap": 0.5, "seconds": 1, "more": 1}}',
+    '{"task": {"dataset": "evil", "method": "GAE", "split": 0, "seed": 0}, "auc": 0.5, "ap": 0.5, "seconds": 1}',
+    '{"task": {"dataset": "cora", "method": "GAE", "split": 0.5, "seed": 0}, "auc": 0.5, "ap": 0.5, "seconds": 1}',
+    '{"task": null, "auc": 0.5, "ap": 0.5, "seconds": 1}',
+]
+
 
 def result(method: str, seed: int, auc: float, ap: float) -> Result:
     return Result(Task("cora", method, 0, seed), auc, ap, seconds=1.0)
@@ -58,6 +74,7 @@ def test_plan_gives_run_i_seed_i_and_split_i_modulo_the_splits() -> None:
         (["karate"], METHODS, 1, "cora, citeseer, pubmed"),
         (["cora"], ["GCN"], 1, "SC, DW, GAE"),
         (["cora"], METHODS, 0, "at least 1"),
+        (["cora"], METHODS, 10**9, "at most 10,000"),
     ],
 )
 def test_bad_plans_list_what_is_known(datasets: list[str], methods: list[str], runs: int, words: str) -> None:
@@ -71,10 +88,12 @@ def test_cells_are_means_and_standard_errors_in_percent() -> None:
     assert cell.auc == pytest.approx(93.0)
     assert cell.auc_error == pytest.approx(100 * statistics.stdev(values) / 3**0.5)
     assert (cell.ap, cell.ap_error, cell.num_runs) == (50.0, 0.0, 3)
+    alone = summarise([result("GAE", 0, 0.9, 0.5)])["cora"]["GAE"]
+    assert (alone.auc_error, alone.ap_error) == (None, None)
 
 
 def test_tables_show_ours_the_papers_and_the_difference() -> None:
-    table = {"cora": {"VGAE": Cell(91.04, 93.0, 0.26, 0.3, 10), "SC": Cell(84.6, 88.0, float("nan"), float("nan"), 1)}}
+    table = {"cora": {"VGAE": Cell(91.04, 93.0, 0.26, 0.3, 10), "SC": Cell(84.6, 88.0, None, None, 1)}}
     markdown = to_markdown(table)
     assert "| cora | VGAE | 91.0 ± 0.3 | 91.4 | -0.4 | 93.0 ± 0.3 | 92.6 | +0.4 | 10 |" in markdown
     assert "| cora | SC | 84.6 | 84.6 | +0.0 | 88.0 | 88.5 | -0.5 | 1 |" in markdown
@@ -114,9 +133,23 @@ def test_used_folder_and_damaged_result_are_refused(tmp_path: Path) -> None:
     store = Store(tmp_path / "results", splits=1)
     task = Task("cora", "GAE", 0, 0)
     (tmp_path / "results" / "runs").mkdir()
-    (tmp_path / "results" / "runs" / task.file_name).write_text('{"auc": 1}')
-    with pytest.raises(InputError, match="not a stored result"):
-        store.get(task)
+    for forged in FORGED:
+        (tmp_path / "results" / "runs" / task.file_name).write_text(forged)
+        with pytest.raises(InputError, match="not a stored result"):
+            store.get(task)
+        archive = f'{{"format": 1, "vgae": "1", "splits": 1, "sessions": [], "results": [{forged or 0}]}}'
+        (tmp_path / "results.json").write_text(archive)
+        with pytest.raises(InputError, match=r"not the results\.json"):
+            Archive.read(tmp_path / "results.json")
+    (tmp_path / "results" / "sessions").mkdir()
+    for forged in (
+        "{}",
+        '{"machine": "m", "num_runs": 1, "seconds": NaN}',
+        '{"machine": 1, "num_runs": 1, "seconds": 1}',
+    ):
+        (tmp_path / "results" / "sessions" / "0000.json").write_text(forged)
+        with pytest.raises(InputError, match=r"0000\.json: not what vgae reproduce writes"):
+            store.sessions()
 
 
 def test_killed_reproduction_ends_with_the_numbers_of_an_uninterrupted_one(tmp_path: Path) -> None:
