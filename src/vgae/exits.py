@@ -11,6 +11,7 @@ import errno
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 
 import typer
@@ -26,7 +27,9 @@ UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherev
 def exit_code_of(command: Callable[[], int | None], *, debug: bool = False) -> int:
     """Run a command to its end, whatever happens; with debug, an error shows its traceback."""
     try:
-        code = command() or 0
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            code = command() or 0
         if code == INTERRUPTED:  # typer makes an exit code of Ctrl-C
             raise KeyboardInterrupt
         write("")  # what is still in the buffer
@@ -52,6 +55,11 @@ def exit_code_of(command: Callable[[], int | None], *, debug: bool = False) -> i
         words = f"Unexpected {type(error).__name__}: {error}; --debug shows where"
         return _fail(_in_one_line(words), FAILED, debug)
     return code
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """What a library has to say about its work, as one line in place of a place in somebody's source."""
+    note(f"vgae: warning: {_in_one_line(str(message))}")
 
 
 def _of_the_system(error: OSError) -> str:
