@@ -21,6 +21,8 @@ def do(job: Job) -> tuple[int, int]:
         raise InputError(f"job {job.number} is refused.")
     if job.deed == "fail":
         raise KeyError(job.number)
+    if job.deed == "memory":
+        raise MemoryError("all of it")
     if job.deed == "exit":
         os._exit(7)
     if job.deed.startswith("SIG"):

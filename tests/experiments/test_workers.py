@@ -33,6 +33,7 @@ def test_every_task_has_its_result_whatever_the_number_of_workers() -> None:
     [
         ("refuse", InputError, r"job 1 is refused\."),
         ("fail", RuntimeError, "KeyError: 1"),
+        ("memory", MemoryError, "all of it"),
         ("exit", WorkerKilledError, "A worker ended with exit code 7 while it ran Job"),
         ("SIGKILL", WorkerKilledError, "A worker was killed while it ran Job.*, most likely because memory ran out"),
         ("SIGSEGV", WorkerKilledError, "A worker was ended by SIGSEGV while it ran Job"),

@@ -154,7 +154,7 @@ def _end_with_parent() -> None:
 def _portable(error: Exception) -> Exception:
     """An error that can be sent, with the traceback of where it was raised."""
     where = "".join(traceback.format_exception(error))
-    if not isinstance(error, VgaeError):
+    if not isinstance(error, VgaeError | MemoryError | OSError):  # others may not survive the way, or not load here
         error = RuntimeError(f"{type(error).__name__}: {error}")
     error.add_note(where)
     return error
