@@ -6,13 +6,14 @@ import signal
 import statistics
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import vgae
+from command import run_vgae
+from processes import wait_until
 from vgae.errors import InputError
 from vgae.experiments.paper import TABLE_1, paper_result
 from vgae.experiments.reproduce import (
@@ -153,25 +154,20 @@ def test_used_folder_and_damaged_result_are_refused(tmp_path: Path) -> None:
 
 
 def test_killed_reproduction_ends_with_the_numbers_of_an_uninterrupted_one(tmp_path: Path) -> None:
-    def command(folder: str) -> list[str]:
-        arguments = ["--dataset", "cora", "--model", "GAE*", "--model", "SC", "--runs", "3", "--out", folder]
-        return [sys.executable, "-m", "vgae", "reproduce", *arguments]
-
-    whole = subprocess.run(command("whole"), cwd=tmp_path, capture_output=True, text=True, check=True)
-    process = subprocess.Popen(command("killed"), cwd=tmp_path, start_new_session=True)
-    for _ in range(600):
-        if len(list((tmp_path / "killed" / "runs").glob("*.json"))) >= 2:
-            break
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    arguments = ["reproduce", "--dataset", "cora", "--model", "GAE*", "--model", "SC", "--runs", "2", "--out"]
+    whole = run_vgae(*arguments, "whole", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    command = [sys.executable, "-m", "vgae", *arguments, "killed"]
+    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True) as process:
+        wait_until(lambda: list((tmp_path / "killed" / "runs").glob("cora*.json")))
+        os.killpg(process.pid, signal.SIGKILL)
     stored = {path.name: path.read_bytes() for path in (tmp_path / "killed" / "runs").glob("cora*.json")}
     assert stored
-    resumed = subprocess.run(command("killed"), cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert resumed.stdout == whole.stdout
+    resumed = run_vgae(*arguments, "killed", cwd=tmp_path)
+    assert (resumed.returncode, resumed.stdout) == (0, whole.stdout)
     assert (tmp_path / "killed/table.json").read_bytes() == (tmp_path / "whole/table.json").read_bytes()
     sessions = Archive.read(tmp_path / "killed/results.json").sessions
-    assert [session.num_runs for session in sessions] == [6 - len(stored)]
+    assert [session.num_runs for session in sessions] == [4 - len(stored)]
     for name, content in stored.items():
         assert (tmp_path / "killed" / "runs" / name).read_bytes() == content
 
