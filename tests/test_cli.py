@@ -1,7 +1,6 @@
-"""The command as a person uses it: a process, its exit code, its files, its words."""
+"""The command as a person uses it: its exit code, its files, its words."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -14,30 +13,9 @@ import numpy as np
 import pytest
 
 import vgae
+from command import assert_refused, run_vgae, strict_json
+from processes import hear_ctrl_c
 from vgae.baselines import adamic_adar
-
-
-def run_vgae(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "vgae", *arguments]
-    settings = {**os.environ, "COLUMNS": "120", **environment}
-    return subprocess.run(command, cwd=cwd, env=settings, capture_output=True, text=True, check=False)
-
-
-def hear_ctrl_c() -> None:
-    """In a suite that runs in the background, Ctrl-C is ignored, also by the processes that it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def assert_refused(result: subprocess.CompletedProcess[str], *words: str) -> None:
-    """Exit code 2, nothing on standard output, and one sentence that holds the words."""
-    assert result.returncode == 2, result.stderr
-    assert result.stdout == ""
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("vgae: ")
-    assert lines[0].endswith(".")
-    for word in words:
-        assert word in lines[0]
 
 
 @pytest.fixture(scope="module")
@@ -344,6 +322,12 @@ def test_reproduce_draws_figure_1(tmp_path: Path, figure: str) -> None:
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "results/figure-1.png").read_bytes().startswith(b"\x89PNG")
     assert "Neural" in (tmp_path / "results/figure-1.svg").read_text()  # the legend is text
+    printed = run_vgae("reproduce", *options[:-4], "--figure", "none", *options[-2:], "--json", cwd=tmp_path)
+    assert printed.returncode == 0, printed.stderr
+    for text in (printed.stdout, *(path.read_text() for path in (tmp_path / "results").rglob("*.json"))):
+        strict_json(text)
+    cell = strict_json(printed.stdout)["cora"]["VGAE"]
+    assert (cell["auc_error"], cell["ap_error"], cell["num_runs"]) == (None, None, 1)
     assert_refused(run_vgae("reproduce", "--figure", "cubist", cwd=tmp_path), "figure", "tsne, pca, 2d, none")
 
 
@@ -461,7 +445,7 @@ def test_own_file_is_not_taken_for_a_dataset_of_the_paper(tmp_path: Path) -> Non
     assert "kept in a[bold]b" in result.stderr
 
 
-def test_ctrl_c_keeps_the_state_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_state_and_says_how_to_continue(tmp_path: Path) -> None:
     path = small_graph(tmp_path / "ring.npz")
     arguments = ["train", path, "--val", "0.1", "--test", "0.1", "--iterations", "1000000", "--out", "new/run"]
     command = [sys.executable, "-m", "vgae", *arguments]
@@ -472,7 +456,9 @@ def test_ctrl_c_keeps_the_state_and_says_how_to_go_on(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
     assert process.returncode == 130
-    found = re.search(r"^vgae: Interrupted at iteration (\d+); (vgae .* --resume) goes on\.$", said, re.MULTILINE)
+    found = re.search(
+        r"^vgae: Interrupted after iteration (\d+)\. To continue, run: (vgae .* --resume)$", said, re.MULTILINE
+    )
     assert found is not None, said
     assert found[2].split() == ["vgae", *arguments, "--resume"]
     kept = json.loads((tmp_path / "new/run/checkpoint/checkpoint.json").read_text())

@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "vgae"
 LAYERS = [
     "errors",
     "version",
+    "screen",
     "memory",
     "machine",
     "graph",
@@ -21,6 +22,7 @@ LAYERS = [
     "experiments",
     "report",
     "estimator",
+    "exits",
     "cli",
     "__main__",
 ]

@@ -4,17 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from vgae.errors import InputError, TrainingError, VgaeError
-from vgae.graph.datasets import load_dataset
-from vgae.graph.files import write_graph
-from vgae.graph.graph import Graph
-from vgae.graph.split import HeldOut, LeakError, LinkSplit, split_links
-from vgae.graph.synthetic import rmat, stochastic_block_model
 from vgae.version import __version__
 
 if TYPE_CHECKING:
     from vgae.estimator import GAE, VGAE, load
     from vgae.evaluation.evaluate import evaluate
+    from vgae.graph.datasets import load_dataset
     from vgae.graph.extend import read_more
+    from vgae.graph.files import write_graph
+    from vgae.graph.graph import Graph
+    from vgae.graph.split import HeldOut, LeakError, LinkSplit, split_links
+    from vgae.graph.synthetic import rmat, stochastic_block_model
     from vgae.graph.tables import read_graph
 
 __all__ = [
@@ -39,14 +39,23 @@ __all__ = [
     "write_graph",
 ]
 
-# These need scikit-learn or pyarrow, whose import takes about a second: they are loaded when they are first used.
+# What these need takes seconds to load, and is loaded when they are first used; the command can hear Ctrl-C before.
 _LATER = {
     "GAE": "vgae.estimator",
     "VGAE": "vgae.estimator",
-    "load": "vgae.estimator",
+    "Graph": "vgae.graph.graph",
+    "HeldOut": "vgae.graph.split",
+    "LeakError": "vgae.graph.split",
+    "LinkSplit": "vgae.graph.split",
     "evaluate": "vgae.evaluation.evaluate",
+    "load": "vgae.estimator",
+    "load_dataset": "vgae.graph.datasets",
     "read_graph": "vgae.graph.tables",
     "read_more": "vgae.graph.extend",
+    "rmat": "vgae.graph.synthetic",
+    "split_links": "vgae.graph.split",
+    "stochastic_block_model": "vgae.graph.synthetic",
+    "write_graph": "vgae.graph.files",
 }
 
 

@@ -99,6 +99,7 @@ class TrainingState:
     best_score: float
     history: list[LogEntry]
     tensors: dict[str, Tensor]
+    threads: int | None = None  # None where it is not known
 
 
 Layout = dict[str, tuple[torch.Size, torch.dtype]]  # of the tensors in a state
@@ -112,6 +113,9 @@ class Watcher:
 
     def resumed(self, iteration: int) -> None:
         """The iteration after which an earlier training goes on."""
+
+    def threads(self, number: int) -> None:
+        """An earlier training goes on with as many threads as it had, which are not as many as others have now."""
 
     def logged(self, entry: LogEntry) -> None:
         """A logged iteration."""
@@ -365,6 +369,7 @@ class _Progress:
         self.step, self.best, self.objective, self.reason, self.started = step, best, objective, reason, started
         self.iteration = 0
         self.history: list[LogEntry] = []
+        self.threads = torch.get_num_threads()
 
     @property
     def seconds(self) -> float:
@@ -388,6 +393,7 @@ class _Progress:
             best_score=best.score,
             history=list(self.history),
             tensors={name: tensor.detach().cpu().clone() for name, tensor in tensors.items()},
+            threads=self.threads,
         )
 
     def put_back(self, state: TrainingState) -> None:
