@@ -38,7 +38,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, HeldOut, split_links
 from vgae.graph.tables import Reading, read_any, read_pairs
 from vgae.machine import describe_machine
-from vgae.objective.plan import bytes_available, calibrate, choose_objective, duration, estimate
+from vgae.objective.plan import duration
 from vgae.report.console import note, notes, out, print_json, print_scores, print_table, table_1, tell
 from vgae.report.figures import (
     PROJECTIONS,
@@ -53,9 +53,9 @@ from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
 from vgae.train.checkpoint import has_checkpoint, kept_iteration
 from vgae.train.config import Config, choose_device
+from vgae.train.decide import plan_training
 from vgae.train.folder import Stage, finished_run, new_run_folder, require_same_run, stage_of
 from vgae.train.run import CHECKPOINT, Run, read_run, write_run
-from vgae.train.trainer import workload
 from vgae.version import __version__
 
 DEFAULTS = Config()
@@ -479,7 +479,7 @@ def report(
 
 @app.command("plan")
 @with_options("tables", READING)
-def plan_training(
+def plan_command(
     graph: GraphName,
     model: Model = DEFAULTS.model,
     no_features: NoFeatures = False,
@@ -507,24 +507,21 @@ def plan_training(
     place = choose_device(config.device)
     name, reading = _open_graph(graph, **tables)
     data = reading.graph
-    work = workload(data, config)
-    rates = calibrate(place, config.latent_dim, precision=config.precision)
-    choice = choose_objective(work, config.iterations, place, lambda: rates)
-    costs = [estimate(work, rates, objective) for objective in ("exact", "sampled")]
-    available = bytes_available(place)
+    found = plan_training(data, config, place)
     if as_json:
-        described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.bytes} for cost in costs}
-        print_json({"dataset": name, "auto": choice.objective, "available_bytes": available, **described})
+        described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.memory.largest} for cost in found.costs}
+        available = found.room.device or found.room.host
+        print_json({"dataset": name, "auto": found.choice.objective, "available_bytes": available, **described})
         return
     note(f"{name}: {data} · on {describe_machine()}")
     titles = ("objective", "an iteration", f"{iterations} iterations", "memory", "fits")
     rows = []
-    for cost in costs:
-        fits = "yes" if cost.bytes <= available else "no"
+    for cost in found.costs:
+        fits = "yes" if cost.memory.fits(found.room) else "no"
         whole = duration(iterations * cost.seconds)
-        rows.append((cost.objective, duration(cost.seconds), whole, f"{cost.bytes / 1e9:.2f} GB", fits))
+        rows.append((cost.objective, duration(cost.seconds), whole, f"{cost.memory.largest / 1e9:.2f} GB", fits))
     print_table(titles, rows, numbers=titles[1:])
-    tell(f"--objective auto would be {choice.objective}: {choice.reason}")
+    tell(f"--objective auto would be {found.choice.objective}: {found.choice.reason}")
 
 
 @app.command()

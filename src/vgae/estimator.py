@@ -32,10 +32,11 @@ from vgae.objective.terms import Weighting
 from vgae.ops import known_pairs, top_of_all, top_of_each_row
 from vgae.train.checkpoint import Checkpoints, Owner
 from vgae.train.config import Config, choose_device
+from vgae.train.decide import require_room
 from vgae.train.folder import new_run_folder
 from vgae.train.progress import ProgressBar
 from vgae.train.run import CHECKPOINT, CONFIG, Facts, Run, read_run, write_run
-from vgae.train.trainer import Keeper, Watcher, train
+from vgae.train.trainer import Watcher, train
 
 FloatArray = npt.NDArray[np.float32]
 DEFAULTS = Config()
@@ -118,9 +119,10 @@ class _GraphAutoEncoder(BaseEstimator):  # type: ignore[misc]  # scikit-learn sh
             check_pairs(_held_out(validation).pairs, graph.num_nodes, "validation")
         if config.early_stopping is not None and not validation:
             raise InputError("early_stopping: there is nothing to stop by; hold out validation pairs (val above 0).")
+        require_room(graph, config, checkpoints=checkpoint is not None)
         if not config.features:
             graph = graph.without_features()
-        watcher, keeper = Watcher(), Keeper()
+        watcher, keeper = Watcher(), None
         with ExitStack() as entered:
             if self.progress:
                 watcher = entered.enter_context(ProgressBar(config.iterations))
