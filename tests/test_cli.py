@@ -116,7 +116,7 @@ def test_own_graph_in_an_npz_file_is_trained(tmp_path: Path) -> None:
 def test_predict_gives_each_pair_its_probability(trained: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, _ = trained
     model = vgae.load(folder / "runs/cora")
-    ids = [str(name) for name in model.graph_.node_ids.tolist()]
+    ids = [str(name) for name in model.graph_.node_ids.tolist()]  # type: ignore[union-attr]
     pairs = np.array([[5, 9], [0, 2700], [100, 3]])
     (folder / "pairs.csv").write_text("a,b\n" + "".join(f"{ids[i]},{ids[j]}\n" for i, j in pairs.tolist()))
     found = json.loads(run_vgae("predict", "runs/cora", "pairs.csv", "--json", cwd=folder).stdout)["links"]
@@ -131,7 +131,7 @@ def test_samples_add_the_spread_of_the_probabilities(
 ) -> None:
     folder, _ = trained
     model = vgae.load(folder / "runs/cora")
-    ids = [str(name) for name in model.graph_.node_ids.tolist()]
+    ids = [str(name) for name in model.graph_.node_ids.tolist()]  # type: ignore[union-attr]
     pairs = np.array([[5, 9], [0, 2700]])
     (folder / "two.csv").write_text("".join(f"{ids[i]},{ids[j]}\n" for i, j in pairs.tolist()))
     result = run_vgae("predict", "runs/cora", "two.csv", "--samples", "50", "--out", "spread.csv", cwd=folder)

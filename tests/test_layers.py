@@ -20,6 +20,7 @@ LAYERS = [
     "baselines",
     "experiments",
     "report",
+    "predict",
     "estimator",
     "cli",
     "__main__",

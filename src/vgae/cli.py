@@ -16,7 +16,6 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console, Group
 from rich.live import Live
@@ -24,8 +23,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vgae.baselines import BASELINES
 from vgae.errors import InputError, StoppedError, VgaeError
-from vgae.estimator import ESTIMATORS, GAE, VGAE, Links
-from vgae.evaluation.calibration import Calibration, equal_counts, reliability_of
+from vgae.estimator import ESTIMATORS, GAE, VGAE
+from vgae.evaluation.calibration import equal_counts
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.experiments.paper import paper_result
 from vgae.experiments.reproduce import DATASETS as DATASETS_OF_PAPER
@@ -39,6 +38,7 @@ from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, HeldOut, split_links
 from vgae.graph.tables import Reading, read_any, read_pairs
 from vgae.machine import describe_machine
 from vgae.objective.plan import duration
+from vgae.predict import Links
 from vgae.report.console import note, notes, out, print_json, print_scores, print_table, table_1, tell
 from vgae.report.figures import (
     PROJECTIONS,
@@ -251,21 +251,20 @@ def evaluate(
     run = read_run(run_folder)
     estimator = ESTIMATORS[run.config.model].from_run(run)
     metrics = evaluate_split(estimator, run.split)
-    links, non_links = score_held_out(estimator, _held_out(run_folder, run))
-    raw, calibrated = (
-        reliability_of(calibration, links, non_links, estimator.density())
-        for calibration in (Calibration(shift=0.0), estimator.calibration())
-    )
+    raw, calibrated = estimator.reliability(_held_out(run_folder, run))
     errors = raw.expected_calibration_error, calibrated.expected_calibration_error
     if as_json:
         curve = {name: values.tolist() for name, values in vars(calibrated).items()}
-        described = {"error_raw": errors[0], "error_calibrated": errors[1], "curve": curve}
+        pairs = "test" if run.split.test else "validation, each half by a fit to the other"
+        described = {"pairs": pairs, "error_raw": errors[0], "error_calibrated": errors[1], "curve": curve}
         print_json(_summary(run_folder, run) | metrics | {"calibration": described})
     else:
         print_scores(metrics, _paper_of(run))
         tell(
             f"Probabilities are off by {errors[1]:.4f} on average at the graph's density; σ(logit) by {errors[0]:.4f}."
         )
+        if not run.split.test:
+            tell("There are no test pairs: each half of the validation pairs was judged by a fit to the other half.")
 
 
 @app.command()
@@ -289,15 +288,12 @@ def plot(
         figure = training_curves(run.history)
     else:
         estimator = ESTIMATORS[run.config.model].from_run(run)
-        scores = score_held_out(estimator, _held_out(run_folder, run))
+        held_out = _held_out(run_folder, run)
         if kind == "ranking":
-            figure = ranking_curves(*scores)
+            figure = ranking_curves(*score_held_out(estimator, held_out))
         else:
-            ways = {"σ(logit)": Calibration(shift=0.0), "calibrated": estimator.calibration()}
-            density = estimator.density()
-            figure = reliability_curves(
-                {name: reliability_of(way, *scores, density, equal_counts) for name, way in ways.items()}
-            )
+            raw, calibrated = estimator.reliability(held_out, equal_counts)
+            figure = reliability_curves({"σ(logit)": raw, "calibrated": calibrated})
     save_figure(figure, path)
     note(f"drew {path}")
 
@@ -601,11 +597,10 @@ def _open_run(
     if graph is not None:
         _, reading = _open_graph(graph, features=features, id=id, weight=weight, recipe=run.recipe)
         return estimator.on(reading.graph)
-    own, known = run.split.train, np.concatenate([run.split.val.links, run.split.test.links])
-    reading = read_more(own, run.recipe, links=new_links, nodes=features, id=id, weight=weight)
+    reading = read_more(run.split.train, run.recipe, links=new_links, nodes=features, id=id, weight=weight)
     for line in reading.report(str(new_links or folder)):
         note(line)
-    return estimator.on(reading.graph, known=known)
+    return estimator.on(reading.graph)
 
 
 def _give_links(links: Links, ids: list[str], out_file: Path | None, *, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from vgae.errors import InputError
 from vgae.graph.files import pack_ids, read_npz, unpack_ids, write_npz
 from vgae.graph.graph import Graph
 from vgae.graph.negatives import sample_non_links
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, canonical, check_pairs, contains, distinct, to_ranks
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, canonical, check_pairs, contains, distinct, num_pairs, to_ranks
 
 FORMAT = 1
 PARTS = ("train", "val_links", "val_non_links", "test_links", "test_non_links")
@@ -34,10 +34,14 @@ class LeakError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Pairs kept for evaluation: links of the graph, and as many non-links."""
+    """Pairs kept for evaluation: links of the graph, and as many non-links.
+
+    `num_graph_links` is the number of links of the whole graph that they were held out of, where that is known.
+    """
 
     links: Pairs
     non_links: Pairs
+    num_graph_links: int | None = None
 
     @classmethod
     def none(cls) -> HeldOut:
@@ -69,6 +73,12 @@ class LinkSplit:
     val: HeldOut
     test: HeldOut
     seed: int
+
+    @property
+    def num_graph_links(self) -> int:
+        """Links of the whole graph: those of the three parts, or more where the held-out pairs know of more."""
+        parts = self.train.num_edges + len(self.val.links) + len(self.test.links)
+        return max(parts, self.val.num_graph_links or 0, self.test.num_graph_links or 0)
 
     def _parts(self) -> dict[str, Pairs]:
         held_out = (self.val.links, self.val.non_links, self.test.links, self.test.non_links)
@@ -110,7 +120,7 @@ class LinkSplit:
     def save(self, path: str | Path) -> None:
         """Write the split, its seed and hash and the nodes' ids and labels into one npz file, in one step."""
         content: dict[str, Any] = dict(self._parts(), num_nodes=self.train.num_nodes, seed=self.seed)
-        content |= self._edge_values()
+        content |= self._edge_values() | {"num_graph_links": self.num_graph_links}
         for name, values in (("node_ids", self.train.node_ids), ("labels", self.train.labels)):
             if values is not None:
                 content[name] = pack_ids(values)
@@ -127,6 +137,7 @@ class LinkSplit:
         try:
             known = int(parts["format"]) == FORMAT
             num_nodes, seed = int(parts["num_nodes"]), int(parts["seed"])
+            num_graph_links = int(parts["num_graph_links"]) if "num_graph_links" in parts else None
             pairs = {name: parts[name] for name in PARTS}
             edge_values: dict[str, Any] = {name: parts[name] for name in EDGE_VALUES if name in parts}
             content_hash = str(parts["content_hash"])
@@ -146,10 +157,12 @@ class LinkSplit:
                 if graph is None
                 else graph.with_edges(pairs["train"])
             ),
-            val=HeldOut(pairs["val_links"], pairs["val_non_links"]),
-            test=HeldOut(pairs["test_links"], pairs["test_non_links"]),
+            val=HeldOut(pairs["val_links"], pairs["val_non_links"], num_graph_links),
+            test=HeldOut(pairs["test_links"], pairs["test_non_links"], num_graph_links),
             seed=seed,
         )
+        if not 0 <= (num_graph_links or 0) <= num_pairs(num_nodes):
+            raise InputError(f"{path}: {num_graph_links} links are not a number of links among {num_nodes} nodes.")
         if graph is not None and not (split.is_of(graph) and split.content_hash == content_hash):
             raise InputError(f"{path}: this split was made from another graph.")
         return split
@@ -189,8 +202,8 @@ def split_links(graph: Graph, *, val: float = VAL_FRACTION, test: float = TEST_F
     negatives = sample_non_links(graph, num_test + num_val, generator)
     return LinkSplit(
         train=graph.with_edges(graph.edges[np.sort(kept)]),
-        val=HeldOut(graph.edges[chosen_val], negatives[num_test:]),
-        test=HeldOut(graph.edges[chosen_test], negatives[:num_test]),
+        val=HeldOut(graph.edges[chosen_val], negatives[num_test:], graph.num_edges),
+        test=HeldOut(graph.edges[chosen_test], negatives[:num_test], graph.num_edges),
         seed=seed,
     )
 
