@@ -197,11 +197,11 @@ class Predictor:
         A saved run knows its split, and validation pairs made by `split_links` know how many links the graph has. Else
         it is the links for training and validation that count.
         """
-        num_links: int = self.graph_.num_edges
+        num_links = self.graph_.num_edges
         if self.run_ is not None:
             num_links = self.run_.split.num_graph_links
         elif self.validation_:
-            num_links = self.validation_.num_graph_links or num_links + len(self.validation_.links)
+            num_links = max(num_links + len(self.validation_.links), self.validation_.num_graph_links or 0)
         return num_links / num_pairs(self.graph_.num_nodes)
 
     def reliability(

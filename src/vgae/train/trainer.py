@@ -192,7 +192,8 @@ def _train(
     best.restore(model)
     with torch.no_grad():
         posterior = model.encode(inputs)
-    _require_finite(posterior.mean, best.iteration, config)
+    for head in posterior.heads:
+        _require_finite(getattr(posterior, head), best.iteration, config)
     return Trained(model, posterior, run.history, choice.objective, choice.reason, run.seconds, best.iteration)
 
 
