@@ -21,6 +21,7 @@ LAYERS = [
     "baselines",
     "experiments",
     "report",
+    "predict",
     "estimator",
     "exits",
     "cli",

@@ -1,7 +1,15 @@
 """Graph auto-encoders with the exact objective: node embeddings and link prediction."""
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+# Threads that wait for each other soon go to sleep instead of spinning on. Where another program keeps a core busy,
+# spinning threads take turns on what is left, and training slows down tenfold and more. The threads' library reads this
+# once, when torch is imported: afterwards nothing can be done, and what the user has set stands.
+if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 from vgae.errors import InputError, TrainingError, VgaeError
 from vgae.version import __version__

@@ -31,12 +31,6 @@ LISTENING = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not
 if LISTENING:
     signal.signal(signal.SIGINT, _stop_loading)
 
-# Threads that wait for each other soon go to sleep instead of spinning on. Where another program keeps a core busy,
-# spinning threads take turns on what is left, and training slows down a hundredfold. Read when torch is first
-# imported.
-if "OMP_WAIT_POLICY" not in os.environ:
-    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
-
 from vgae.cli import main as run_command  # noqa: E402 - not before Ctrl-C is listened for
 
 if LISTENING:

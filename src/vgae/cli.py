@@ -22,8 +22,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vgae.baselines import BASELINES
 from vgae.errors import InputError, StoppedError
-from vgae.estimator import ESTIMATORS, GAE, VGAE, Links
-from vgae.evaluation.calibration import Calibration, equal_counts, reliability_of
+from vgae.estimator import ESTIMATORS, GAE, VGAE
+from vgae.evaluation.calibration import equal_counts
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.exits import INTERRUPTED, exit_code_of
 from vgae.experiments.paper import paper_result
@@ -39,7 +39,8 @@ from vgae.graph.nodes import FeatureRecipe
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, HeldOut, split_links
 from vgae.graph.tables import Reading, read_any, read_pairs
 from vgae.machine import describe_machine
-from vgae.objective.plan import bytes_available, calibrate, choose_objective, duration, estimate
+from vgae.objective.plan import duration
+from vgae.predict import Links
 from vgae.report.console import print_json, print_scores, print_table, print_table_1, progress_console, table_1
 from vgae.report.figures import (
     PROJECTIONS,
@@ -55,9 +56,9 @@ from vgae.report.tables import to_latex, to_markdown
 from vgae.screen import note, prepare_streams, shell_line, tell, visible
 from vgae.train.checkpoint import has_checkpoint, kept_iteration
 from vgae.train.config import Config, choose_device
+from vgae.train.decide import plan_training
 from vgae.train.folder import Stage, finished_run, new_run_folder, require_same_run, stage_of
 from vgae.train.run import CHECKPOINT, CONFIG, Run, read_run
-from vgae.train.trainer import workload
 from vgae.version import __version__
 
 DEFAULTS = Config()
@@ -259,21 +260,20 @@ def evaluate(
     run = read_run(run_folder)
     estimator = ESTIMATORS[run.config.model].from_run(run)
     metrics = evaluate_split(estimator, run.split)
-    links, non_links = score_held_out(estimator, _held_out(run_folder, run))
-    raw, calibrated = (
-        reliability_of(calibration, links, non_links, estimator.density())
-        for calibration in (Calibration(shift=0.0), estimator.calibration())
-    )
+    raw, calibrated = estimator.reliability(_held_out(run_folder, run))
     errors = raw.expected_calibration_error, calibrated.expected_calibration_error
     if as_json:
         curve = {name: values.tolist() for name, values in vars(calibrated).items()}
-        described = {"error_raw": errors[0], "error_calibrated": errors[1], "curve": curve}
+        pairs = "test" if run.split.test else "validation, each half by a fit to the other"
+        described = {"pairs": pairs, "error_raw": errors[0], "error_calibrated": errors[1], "curve": curve}
         print_json(_summary(run_folder, run) | metrics | {"calibration": described})
     else:
         print_scores(metrics, _paper_of(run))
         tell(
             f"Probabilities are off by {errors[1]:.4f} on average at the graph's density; σ(logit) by {errors[0]:.4f}."
         )
+        if not run.split.test:
+            tell("There are no test pairs: each half of the validation pairs was judged by a fit to the other half.")
 
 
 @app.command()
@@ -297,15 +297,12 @@ def plot(
         figure = training_curves(run.history)
     else:
         estimator = ESTIMATORS[run.config.model].from_run(run)
-        scores = score_held_out(estimator, _held_out(run_folder, run))
+        held_out = _held_out(run_folder, run)
         if kind == "ranking":
-            figure = ranking_curves(*scores)
+            figure = ranking_curves(*score_held_out(estimator, held_out))
         else:
-            ways = {"σ(logit)": Calibration(shift=0.0), "calibrated": estimator.calibration()}
-            density = estimator.density()
-            figure = reliability_curves(
-                {name: reliability_of(way, *scores, density, equal_counts) for name, way in ways.items()}
-            )
+            raw, calibrated = estimator.reliability(held_out, equal_counts)
+            figure = reliability_curves({"σ(logit)": raw, "calibrated": calibrated})
     save_figure(figure, path)
     note(f"drew {path}")
 
@@ -482,7 +479,7 @@ def report(
 
 @app.command("plan")
 @with_options("tables", READING)
-def plan_training(
+def plan_command(
     graph: GraphName,
     model: Model = DEFAULTS.model,
     no_features: NoFeatures = False,
@@ -510,24 +507,21 @@ def plan_training(
     place = choose_device(config.device)
     name, reading = _open_graph(graph, **tables)
     data = reading.graph
-    work = workload(data, config)
-    rates = calibrate(place, config.latent_dim, precision=config.precision)
-    choice = choose_objective(work, config.iterations, place, lambda: rates)
-    costs = [estimate(work, rates, objective) for objective in ("exact", "sampled")]
-    available = bytes_available(place)
+    found = plan_training(data, config, place)
     if as_json:
-        described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.bytes} for cost in costs}
-        print_json({"dataset": name, "auto": choice.objective, "available_bytes": available, **described})
+        described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.memory.largest} for cost in found.costs}
+        available = found.room.device or found.room.host
+        print_json({"dataset": name, "auto": found.choice.objective, "available_bytes": available, **described})
         return
     note(f"{name}: {data} · on {describe_machine()}")
     titles = ("objective", "an iteration", f"{iterations} iterations", "memory", "fits")
     rows = []
-    for cost in costs:
-        fits = "yes" if cost.bytes <= available else "no"
+    for cost in found.costs:
+        fits = "yes" if cost.memory.fits(found.room) else "no"
         whole = duration(iterations * cost.seconds)
-        rows.append((cost.objective, duration(cost.seconds), whole, f"{cost.bytes / 1e9:.2f} GB", fits))
+        rows.append((cost.objective, duration(cost.seconds), whole, f"{cost.memory.largest / 1e9:.2f} GB", fits))
     print_table(titles, rows, numbers=titles[1:])
-    tell(f"--objective auto would be {choice.objective}: {choice.reason}")
+    tell(f"--objective auto would be {found.choice.objective}: {found.choice.reason}")
 
 
 @app.command()
@@ -656,11 +650,10 @@ def _open_run(
     if graph is not None:
         _, reading = _open_graph(graph, features=features, id=id, weight=weight, recipe=run.recipe)
         return estimator.on(reading.graph)
-    own, known = run.split.train, np.concatenate([run.split.val.links, run.split.test.links])
-    reading = read_more(own, run.recipe, links=new_links, nodes=features, id=id, weight=weight)
+    reading = read_more(run.split.train, run.recipe, links=new_links, nodes=features, id=id, weight=weight)
     for line in reading.report(str(new_links or folder)):
         note(line)
-    return estimator.on(reading.graph, known=known)
+    return estimator.on(reading.graph)
 
 
 def _give_links(
