@@ -11,7 +11,7 @@ demo: $(STAMP)
 	$(BIN)/vgae plot runs/demo
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

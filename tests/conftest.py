@@ -2,6 +2,8 @@ import os
 
 # As the command does for itself: threads that wait soon sleep, so that the suite does not crawl on a busy machine.
 os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+if "PYTEST_XDIST_WORKER" in os.environ:  # the processes that share the tests share the cores too
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 from hypothesis import settings

@@ -190,7 +190,7 @@ def test_no_parameter_is_too_strange_to_be_named(option: str, value: Any) -> Non
             assert choose_device(config.device).type in ("cpu", "cuda")
 
 
-@pytest.mark.parametrize("checkpoint", [5, 2.5, True, "", "a\0b", [], b"x", object()], ids=repr)
+@pytest.mark.parametrize("checkpoint", [5, 2.5, True, "", "a\0b", [], b"x", ...], ids=repr)
 def test_what_is_no_folder_for_checkpoints_is_named(split: vgae.LinkSplit, checkpoint: Any) -> None:
     with pytest.raises(InputError, match=r"^checkpoint: the name of a folder is needed"):
         vgae.GAE(iterations=1).fit(split.train, checkpoint=checkpoint)

@@ -168,7 +168,7 @@ def test_anything_for_graphs_made_up(name: str, junk: Any) -> None:
 
 @pytest.mark.parametrize(
     "number",
-    [np.inf, -np.inf, np.nan, 2.5, 4.0, True, "4", b"4", None, -1, 10**30, -(10**30), 1j, [4], np.array([4]), object()],
+    [np.inf, -np.inf, np.nan, 2.5, 4.0, True, "4", b"4", None, -1, 10**30, -(10**30), 1j, [4], np.array([4]), ...],
     ids=shown,
 )
 def test_a_number_of_nodes_that_is_none_is_named(number: Any) -> None:
@@ -214,8 +214,8 @@ def test_endpoints_of_another_kind_are_refused(edges: Any) -> None:
         np.datetime64("2020-01-01"),
         np.timedelta64(5, "s"),
         Decimal(1),
-        frozenset("ab"),
-        object(),
+        frozenset("a"),
+        ...,
         1j,
         b"a\0",
         (1, (2, datetime.date(2020, 1, 1))),
