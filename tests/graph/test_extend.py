@@ -94,7 +94,7 @@ def test_whole_numbers_stay_whole_numbers_and_features_need_no_recipe(tmp_path: 
         (None, "new,old,red\n", {}, "row 1 has 'old' in the column 'age'"),
         (None, "new,,red\n", {}, "row 1 has no value in the column 'age'"),
         (None, None, {"id": "id"}, "id: this is about the columns of a node table"),
-        (None, "new,1,red\n", {"weight": "3"}, "weight: this is about the columns of a table of links"),
+        (None, "new,1,red\n", {"weight": "3"}, "weight: this is about a table of links"),
     ],
 )
 def test_what_does_not_fit_is_named(

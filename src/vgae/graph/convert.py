@@ -4,7 +4,7 @@ Nothing here imports the other libraries: their objects are recognised by where 
 their own methods. `Graph` checks what comes out.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from vgae.errors import InputError
 from vgae.graph.pairs import AnyArray, IntArray, Pairs
 
 Built = TypeVar("Built")
+WASTED_CHARACTERS = 32  # for each text on average, at most, in an array of fixed width
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,29 @@ def to_array(values: Iterable[Any]) -> AnyArray:
     if isinstance(values, np.ndarray) and values.dtype != object:
         return values.copy()
     items = [item.item() if isinstance(item, np.generic) else item for item in values]
-    if {type(item) for item in items} in ({int}, {str}, {bool}, {float}):
+    kinds = {type(item) for item in items}
+    if kinds == {str}:
+        return text_array(items)
+    if kinds in ({int}, {bool}, {float}):
         homogeneous = np.array(items)
         if homogeneous.dtype.kind != "f" or isinstance(items[0], float):  # integers beyond 64 bits would become floats
             return homogeneous
     array = np.empty(len(items), dtype=object)
     array[:] = items
+    return array
+
+
+def text_array(texts: Sequence[str]) -> AnyArray:
+    """Texts as an array of fixed width; as objects if one is much longer than the others, or holds a NUL.
+
+    An array of fixed width takes as much for each text as for the longest, and drops a NUL at its end.
+    """
+    lengths = [len(text) for text in texts]
+    even = bool(lengths) and max(lengths) <= sum(lengths) / len(lengths) + WASTED_CHARACTERS
+    if even and not any("\0" in text for text in texts):
+        return np.array(texts)
+    array = np.empty(len(texts), dtype=object)
+    array[:] = texts
     return array
 
 

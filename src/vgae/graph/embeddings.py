@@ -13,7 +13,8 @@ import pyarrow.parquet
 
 from vgae.errors import InputError
 from vgae.graph.convert import to_array
-from vgae.graph.files import atomic_write, pack_ids, write_npz
+from vgae.graph.files import atomic_write, write_npz
+from vgae.graph.ids import pack_ids
 
 EMBEDDINGS = (".csv", ".parquet", ".npz", ".txt")
 
@@ -45,7 +46,7 @@ def write_embeddings(path: str | Path, ids: Sequence[Any], embeddings: npt.NDArr
         )
     try:
         if kind == ".npz":
-            write_npz(path, ids=pack_ids(np.asarray(ids)), embeddings=embeddings)
+            write_npz(path, ids=pack_ids(to_array(ids)), embeddings=embeddings)
             return
         text = [str(name) for name in ids]
         if kind == ".txt" and any(not name or name.split() != [name] for name in text):

@@ -24,11 +24,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from vgae.errors import InputError
-from vgae.graph.convert import to_array
 from vgae.graph.graph import BACKWARD, BOTH, FORWARD, Cleaning, Graph
+from vgae.graph.ids import pack_ids, unpack_ids
 from vgae.graph.pairs import AnyArray
-
-JSON_MARK = "json:"
 
 
 @contextmanager
@@ -151,25 +149,6 @@ def read_npz_graph(path: str | Path) -> Graph:
     return graph
 
 
-def pack_ids(ids: AnyArray) -> AnyArray:
-    """Ids or labels as an array that needs no pickle: mixed types and tuples become JSON, each in a row of text."""
-    marked = ids.dtype.kind == "U" and any(node.startswith(JSON_MARK) for node in ids.tolist())
-    if ids.dtype != object and not marked:
-        return ids
-    try:
-        text = [json.dumps(node, default=_plain) for node in ids.tolist()]
-    except TypeError as error:
-        raise InputError(f"Only text, numbers and tuples of these can be stored as ids or labels ({error}).") from None
-    return np.array([JSON_MARK + row for row in text])
-
-
-def unpack_ids(packed: AnyArray) -> AnyArray:
-    """The inverse of `pack_ids`."""
-    if packed.dtype.kind != "U" or not all(row.startswith(JSON_MARK) for row in packed.tolist()):
-        return packed
-    return to_array([_hashable(json.loads(row.removeprefix(JSON_MARK))) for row in packed.tolist()])
-
-
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Rows below the names of their columns, as CSV."""
     text = io.StringIO()
@@ -227,18 +206,6 @@ def _features(parts: dict[str, AnyArray]) -> Any:
         return parts.get("features")
     columns = (parts["feature_data"], parts["feature_indices"], parts["feature_indptr"])
     return sp.csr_array(columns, shape=(len(columns[2]) - 1, int(parts["num_features"])))
-
-
-def _plain(value: Any) -> Any:
-    """JSON does not know NumPy's numbers."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"not {type(value).__name__}")
-
-
-def _hashable(value: Any) -> Any:
-    """JSON knows only lists, ids only tuples."""
-    return tuple(_hashable(item) for item in value) if isinstance(value, list) else value
 
 
 def _umask() -> int:

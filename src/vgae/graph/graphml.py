@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from vgae.errors import InputError
 from vgae.graph.columns import Origin
-from vgae.graph.text import unpacked
+from vgae.graph.unpack import unpacked
 
 SUFFIX = ".graphml"
 ID, ENDS = "@id", ("@source", "@target")  # no attribute is likely to be called so

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vgae.errors import InputError
-from vgae.graph.files import pack_ids, read_npz, unpack_ids, write_npz
+from vgae.graph.files import read_npz, write_npz
 from vgae.graph.graph import Graph
+from vgae.graph.ids import pack_ids, unpack_ids
 from vgae.graph.negatives import sample_non_links
 from vgae.graph.pairs import AnyArray, IntArray, Pairs, canonical, check_pairs, contains, distinct, to_ranks
 
