@@ -269,7 +269,8 @@ def as_weights(origin: Origin, column: pa.ChunkedArray, name: str) -> FloatArray
     if not usable.all():
         row = int(np.argmin(usable))
         found = "no weight" if numbers.missing[row] else f"the weight {column[row].as_py()}"
-        raise InputError(f"{origin.name}: {origin.row(row)} has {found} in the column {name!r}; {WEIGHTS_ARE}.")
+        point = ", with a decimal point" * ("," in found)
+        raise InputError(f"{origin.name}: {origin.row(row)} has {found} in the column {name!r}; {WEIGHTS_ARE}{point}.")
     return numbers.values
 
 

@@ -59,10 +59,11 @@ def ends_of(
     if source is None and target is None and origin.lines is None:
         _refuse_matrix(origin, table)
     places = _places(origin, table, source, target, notes)
-    ends = [(as_ids(origin, table.column(place), table.column_names[place], WHY), place) for place in places]
-    _refuse_second_header(origin, table, places)
-    notes.extend(_note_on_blanks([table.column(place) for place in places], [column for column, _ in ends]))
-    return [(column, table.column_names[place]) for column, place in ends]
+    names = [table.column_names[place] for place in places]
+    ends = [as_ids(origin, table.column(place), name, WHY) for place, name in zip(places, names, strict=True)]
+    _refuse_second_header(origin, names, ends)
+    notes.extend(_note_on_blanks([table.column(place) for place in places], ends))
+    return list(zip(ends, names, strict=True))
 
 
 def read_links_among(
@@ -107,8 +108,9 @@ def _places(
     if source is None and target is None:
         by_name = ends_by_name(names)
         if by_name is not None:
-            if by_name != (0, 1):
-                notes.append(f"the ends are the columns {names[by_name[0]]} and {names[by_name[1]]}, by their names")
+            if table.num_columns > 2:
+                how = "" if by_name == (0, 1) else ", by their names"
+                notes.append(f"links are the columns {names[by_name[0]]} and {names[by_name[1]]}{how}")
             return by_name
     if is_unnamed(names[0]) and table.num_columns > 2:
         first = _after_index(origin, table, asked=source is not None and target is not None)
@@ -116,6 +118,8 @@ def _places(
     places = [find_column(origin, table, given, first + end) for end, given in enumerate((source, target))]
     if places[0] == places[1]:
         raise InputError(f"{origin.name}: source and target are the same column; choose two of {listed(names)}.")
+    if table.num_columns > 2 and origin.lines is None:
+        notes.append(f"links are the columns {names[places[0]]} and {names[places[1]]}")
     return places[0], places[1]
 
 
@@ -126,10 +130,8 @@ def _after_index(origin: Origin, table: pa.Table, *, asked: bool) -> int:
     return 1
 
 
-def _refuse_second_header(origin: Origin, table: pa.Table, places: tuple[int, int]) -> None:
+def _refuse_second_header(origin: Origin, names: Sequence[str], columns: Sequence[pa.ChunkedArray]) -> None:
     """Files that were put one below another have their header again between the rows."""
-    names = [table.column_names[place] for place in places]
-    columns = [plain(table.column(place)) for place in places]
     if ends_by_name(names) is None or not all(pa.types.is_large_string(column.type) for column in columns):
         return
     same = [pc.equal(column, name) for column, name in zip(columns, names, strict=True)]

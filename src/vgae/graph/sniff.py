@@ -67,7 +67,7 @@ def refuse_other_formats(path: Path, content: bytes) -> None:
     start = content[:4096].lstrip()
     line = start.split(b"\n", 1)[0].strip()
     if line[:1] in (b"{", b"[") and (line in (b"{", b"[", b"[{") or _is_json(line)):
-        raise InputError(f"{path}: this is JSON, not a table; write its links as a table with two columns of ids.")
+        raise InputError(f"{path}: this is JSON, not a table; write it as one, with a column for each end of a link.")
     if line[:5].lower() in (b"<?xml", b"<!doc", b"<html"):
         raise InputError(f"{path}: this is a page of HTML or XML, not a table; check what was downloaded.")
     if line.startswith(b"%%MatrixMarket"):
@@ -188,8 +188,10 @@ def _best(path: Path, splits: dict[str, _Split], even: list[_Split], links: bool
     if "\t" in found:
         mixed = blanks is not None and _blanks_split_numbers(found["\t"])
         return BLANKS if mixed else "\t"
-    if blanks and "," in splits and len(found) <= 1 and _holds_text_commas(blanks, links, decimal_only=True):
-        return BLANKS
+    if blanks and "," in splits and len(found) <= 1 and _holds_decimals(blanks):
+        if not links or _columns_without_commas(blanks) >= 2:
+            return BLANKS
+        found |= {BLANKS: blanks}
     if not found:  # blanks alone are even, unless another delimiter is meant and some lines are wrong
         return next((name for name, split in splits.items() if name != BLANKS and split.share >= NEARLY_ALL), BLANKS)
     if len(found) > 1 and "," in found:
@@ -201,16 +203,21 @@ def _best(path: Path, splits: dict[str, _Split], even: list[_Split], links: bool
     return next(iter(found))
 
 
-def _holds_text_commas(split: _Split, links: bool, decimal_only: bool = False) -> bool:
+def _holds_text_commas(split: _Split, links: bool) -> bool:
     """Whether the commas within columns are decimal commas, or of text such as a surname and a first name."""
-    with_commas = [field for row in split.rows for field in row if "," in field]
-    if not with_commas:
-        return False
-    if not decimal_only and all(re.search(r",(?! )", field) is None for field in with_commas):
+    fields = [field for row in split.rows for field in row if "," in field]
+    if not any(re.search(r",(?! )", field) for field in fields):
         return True
-    decimal = all(DECIMAL_COMMA.fullmatch(field) for field in with_commas)
-    plain = sum(not any("," in field for field in column) for column in zip(*split.rows, strict=True))
-    return decimal and plain >= (2 if links else 1)
+    return _holds_decimals(split) and _columns_without_commas(split) >= (2 if links else 1)
+
+
+def _holds_decimals(split: _Split) -> bool:
+    fields = [field for row in split.rows for field in row if "," in field]
+    return bool(fields) and all(DECIMAL_COMMA.fullmatch(field) for field in fields)
+
+
+def _columns_without_commas(split: _Split) -> int:
+    return sum(not any("," in field for field in column) for column in zip(*split.rows, strict=True))
 
 
 def _blanks_split_numbers(split: _Split) -> bool:
@@ -232,22 +239,40 @@ def has_header(content: bytes, delimiter: str, first: Sequence[str], *, links: b
     ends = ends_by_name(first)
     if known:
         return ends is not None and not all(first[place] in known for place in ends)
-    sample = first_lines(content, SNIFFED_LINES)
-    rows = fields_of(sample, delimiter, len(first))[1:]
-    seen = _seen(content, delimiter, len(first), both=links)
-    again = [field in column for field, column in zip(first, seen, strict=False)]
-    alike = [_alike(field, column) for field, column in zip(first, zip(*rows, strict=True), strict=False)]
-    if not first[0].strip():  # no row lacks its first id; but a header may, above a column that counts the rows
-        return not links or not any(again)
+    first = [field.strip() for field in first]
+    rows = fields_of(first_lines(content, SNIFFED_LINES), delimiter, len(first))[1:]
+    rows = [tuple(field.strip() for field in row) for row in rows]
+    seen = _seen(content, delimiter, len(first))
+    if not first[0]:  # no row lacks its first id; but a header may, above a column that counts the rows
+        numbered = first[1:] == [str(number) for number in range(len(first) - 1)]
+        return any(first) and (numbered or not links or first[1] not in seen[1])
+    again = any(field in (seen[0] | seen[1] if links else column) for field, column in zip(first, seen, strict=False))
+    alike = [_alike(field, [row[place] for row in rows]) for place, field in enumerate(first)]
+    if _names_columns(first, rows, alike, again=again, links=links):
+        return True
+    return not (again or any(alike) or any(NUMBER.fullmatch(field) for field in first))
+
+
+def _names_columns(
+    first: Sequence[str], rows: Sequence[Sequence[str]], alike: Sequence[bool], *, again: bool, links: bool
+) -> bool:
+    """Whether a first row names columns, whatever numbers are in it."""
     named = _names(first, links)
-    if named and not any(alike[place] for place in named if alike) and not (again[0] and len(first[named[0]]) == 1):
+    letters = all(len(first[place]) == 1 for place in named)  # u and v may well be ids
+    if named and not any(alike[place] for place in named) and not (letters and again):
         return True
     if list(first) == [str(number) for number in range(len(first))] and not any(alike[:2]):
         return True  # as pandas numbers columns without names
-    ends_are_numbers = links and rows and all(WHOLE.fullmatch(field) for row in rows for field in row[:2])
-    if ends_are_numbers and not any(NUMBER.fullmatch(field) for field in first[:2]):
+    if _names_rows(first[1:], [row[0] for row in rows]):
         return True
-    return not (any(alike) or any(NUMBER.fullmatch(field) for field in first) or any(again))
+    numbers = links and bool(rows) and all(WHOLE.fullmatch(field) for row in rows for field in row[:2])
+    return numbers and not any(NUMBER.fullmatch(field) for field in first[:2])
+
+
+def _names_rows(names: Sequence[str], labels: Sequence[str]) -> bool:
+    """Whether rows are called what columns are, in the same order, as in a matrix."""
+    texts = not any(NUMBER.fullmatch(name) for name in names)
+    return texts and len(labels) >= 2 and list(names[: len(labels)]) == list(labels) and len(set(labels)) == len(labels)
 
 
 def ends_by_name(names: Sequence[str]) -> tuple[int, int] | None:
@@ -285,13 +310,12 @@ def _without_affixes(name: str) -> str:
     return name
 
 
-def _seen(content: bytes, delimiter: str, width: int, *, both: bool) -> list[set[str]]:
-    """The values of the first two columns below the first row; those of both in each where they are ids alike."""
+def _seen(content: bytes, delimiter: str, width: int) -> list[set[str]]:
+    """The values of the first two columns below the first row, the blanks around them aside."""
     names = [str(number) for number in range(width)]
     head = first_lines(content, COMPARED_LINES)
     rows = parse(head, delimiter, names, skip=1, only=names[:2], invalid=lambda _: "skip")
-    seen = [set(column.to_pylist()) for column in rows.columns]
-    return [seen[0] | seen[1]] * 2 if both else seen
+    return [{field.strip() for field in column.to_pylist()} for column in rows.columns]
 
 
 def _alike(field: str, column: Sequence[str]) -> bool:

@@ -264,8 +264,6 @@ def _to_graph(
         )
     except InputError as error:
         raise InputError(f"{origin.name}: {error}") from None
-    if table.num_columns > 2 and origin.lines is None:
-        notes.append(f"links are the columns {ends[0][1]} and {ends[1][1]}")
     total = None if weights is None else float(weights[codes[0] != codes[1]].sum())
     notes.extend(_notes_on_links(graph, weight, total))
     graph = replace(graph, node_ids=ids)

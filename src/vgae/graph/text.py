@@ -77,7 +77,8 @@ def read_text(
     names = _names(path, first) if header else [f"column {number}" for number in range(1, width + 1)]
     table, more = _parse(path, content, delimiter, names, skip=int(header), lines_above=lines_above)
     if comments + more:
-        notes.append(f"{comments + more:,} lines that start with # or % are passed over as comments")
+        lines = "line that starts" if comments + more == 1 else "lines that start"
+        notes.append(f"{comments + more:,} {lines} with # or % passed over as comments")
     return table
 
 
