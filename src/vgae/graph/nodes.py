@@ -125,7 +125,8 @@ class FeatureRecipe:
 
     def encode(self, table: pa.Table, origin: Origin) -> list[Encoded]:
         """The columns turned into numbers; what does not fit is named by its row."""
-        absent = [column.name for column in self.columns if column.name not in table.column_names]
+        there = set(table.column_names)
+        absent = [column.name for column in self.columns if column.name not in there]
         if absent:
             known = listed(table.column_names)
             raise InputError(f"{origin.name}: there is no column {absent[0]!r}; its columns are {known}.")

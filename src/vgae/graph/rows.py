@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 BLANKS = " "  # the delimiter that stands for any run of blanks and tabs
+MOST_COLUMNS = 100_000
 BLOCK_BYTES = 2**26
 MOST_BLOCK_BYTES = 2**31 - 1
 MOST_QUOTED_LINES = 10_000  # that a look at the first lines follows a quotation mark that is not closed
@@ -78,7 +79,7 @@ def first_lines(content: bytes, number: int, most_bytes: int = 2**24) -> bytes:
         stop = content.find(b"\n", end) + 1 or len(content)
         quotes += content.count(b'"', end, stop)
         end, lines = stop, lines + 1
-    return content[: wanted or end]
+    return content[:end] if quotes % 2 == 0 else content[: wanted or end]
 
 
 def widths_of(content: bytes, delimiter: str) -> list[tuple[int, str]]:
@@ -106,6 +107,14 @@ def fields_of(content: bytes, delimiter: str, width: int) -> list[tuple[str, ...
     names = [str(number) for number in range(width)]
     table = parse(content, delimiter, names, invalid=lambda _: "skip")
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def first_row(content: bytes, delimiter: str) -> tuple[str, ...]:
+    """The first row, if it has no more columns than are read."""
+    line = first_lines(content, 1)
+    width = max((width for width, _ in widths_of(line, delimiter)), default=0)
+    rows = fields_of(line, delimiter, width) if 0 < width <= MOST_COLUMNS else []
+    return rows[0] if rows else ()
 
 
 def collapsed(content: bytes) -> bytes:

@@ -17,10 +17,21 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from vgae.errors import InputError
-from vgae.graph.rows import BLANKS, collapsed, fields_of, first_lines, parse, width_of, widths_of
+from vgae.graph.rows import (
+    BLANKS,
+    MOST_COLUMNS,
+    collapsed,
+    fields_of,
+    first_lines,
+    first_row,
+    parse,
+    width_of,
+    widths_of,
+)
 
 DELIMITERS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", BLANKS: "blanks"}
 MARKS = ("#", "%")
@@ -137,16 +148,21 @@ def _first(line: bytes, delimiter: str) -> str:
 
 @dataclass(frozen=True)
 class _Split:
-    """The first lines split at one delimiter: their usual width, the share that has it, and these as rows."""
+    """The first lines split at one delimiter: the first row, the usual width, and the share of them that has it."""
 
+    sample: bytes
     delimiter: str
+    first: tuple[str, ...]
     width: int
     share: float
-    rows: Sequence[Sequence[str]]
 
     @property
     def even(self) -> bool:
         return self.share == 1.0
+
+    @cached_property
+    def rows(self) -> list[tuple[str, ...]]:
+        return fields_of(self.sample, self.delimiter, self.width)
 
 
 def separator_line(content: bytes) -> tuple[str | None, bytes]:
@@ -160,25 +176,30 @@ def separator_line(content: bytes) -> tuple[str | None, bytes]:
 def find_delimiter(path: Path, content: bytes, *, links: bool, needed: str) -> str:
     """What splits the first lines into columns; `content` starts with the first row."""
     sample = first_lines(content, SNIFFED_LINES)
-    splits = [split for delimiter in DELIMITERS if (split := _split(sample, delimiter)).width > 1]
+    splits = [
+        split for delimiter in DELIMITERS if 1 < (split := _split(sample, delimiter, links)).width <= MOST_COLUMNS
+    ]
     if not splits:
         raise InputError(one_column(path, needed))
     even = [split for split in splits if split.even]
     if not even:
         return max(splits, key=lambda split: split.share).delimiter
-    naming = [split for split in even if _names(split.rows[0], links)]
+    naming = [split for split in even if _names(split.first, links)]
     if len(naming) == 1:
         return naming[0].delimiter
     return _best(path, {split.delimiter: split for split in splits}, even, links)
 
 
-def _split(sample: bytes, delimiter: str) -> _Split:
+def _split(sample: bytes, delimiter: str, links: bool) -> _Split:
     sample = collapsed(sample) if delimiter == BLANKS else sample
     widths = [(width, text) for width, text in widths_of(sample, delimiter) if text.strip()]
     plain = [width for width, text in widths if not is_comment(text)] or [width for width, _ in widths]
     usual = max(set(plain), key=lambda width: (plain.count(width), width))
     wrong = sum(width != usual and not is_comment(text) for width, text in widths)
-    return _Split(delimiter, usual, 1 - wrong / len(widths), fields_of(sample, delimiter, usual) if usual > 1 else ())
+    first = first_row(sample, delimiter)
+    if wrong == 1 and len(first) == usual - 1 and lacks_a_name(sample, delimiter, first, links=links):
+        wrong = 0
+    return _Split(sample, delimiter, first, usual, 1 - wrong / len(widths))
 
 
 def _best(path: Path, splits: dict[str, _Split], even: list[_Split], links: bool) -> str:
@@ -251,6 +272,15 @@ def has_header(content: bytes, delimiter: str, first: Sequence[str], *, links: b
     if _names_columns(first, rows, alike, again=again, links=links):
         return True
     return not (again or any(alike) or any(NUMBER.fullmatch(field) for field in first))
+
+
+def lacks_a_name(content: bytes, delimiter: str, first: Sequence[str], *, links: bool) -> bool:
+    """Whether the first row is a header without a field for the numbers of the rows, as R writes it.
+
+    The second row is then one field longer; and either the first has usual names, or the second begins like a count.
+    """
+    longer = fields_of(first_lines(content, 2), delimiter, len(first) + 1)
+    return len(longer) == 1 and (bool(_names(first, links)) or longer[0][0] in ("0", "1"))
 
 
 def _names_columns(

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from vgae import memory
 from vgae.errors import InputError
-from vgae.graph.rows import BLANKS, collapsed, fields_of, first_lines, parse, widths_of
+from vgae.graph.rows import BLANKS, MOST_COLUMNS, collapsed, fields_of, first_lines, parse, widths_of
 from vgae.graph.sniff import (
     DELIMITERS,
     MARKS,
@@ -22,6 +22,7 @@ from vgae.graph.sniff import (
     find_delimiter,
     has_header,
     is_comment,
+    lacks_a_name,
     one_column,
     refuse_other_formats,
     separator_line,
@@ -70,6 +71,8 @@ def read_text(
     if delimiter == BLANKS:
         content = collapsed(content)
     first = fields_of(first_lines(content, 1), delimiter, width)[0]
+    if header is not False and lacks_a_name(content, delimiter, first, links=links):
+        content, first, width = delimiter.encode() + content, (NO_NAME, *first), width + 1
     if header is None:
         header = has_header(content, delimiter, first, links=links, known=known)
         row = "link" if links else "node"
@@ -129,6 +132,8 @@ def _width(path: Path, rows: bytes, delimiter: str, needed: str) -> int:
     width = max(widths, key=lambda width: (widths.count(width), width), default=1)
     if width < 2:
         raise InputError(one_column(path, needed))
+    if width > MOST_COLUMNS:
+        raise InputError(f"{path}: it has {width:,} columns, and at most {MOST_COLUMNS:,} are read; leave some out.")
     return width
 
 
