@@ -14,7 +14,7 @@ import pyarrow.parquet
 
 from vgae import memory
 from vgae.errors import InputError
-from vgae.graph.unpack import LFS_POINTER, is_stream, readable, require_room, unpacked
+from vgae.graph.unpack import is_stream, readable, refuse_pointer, require_room, unpacked
 
 BATCH_ROWS = 2**16
 COPIES = 4  # of a column, at most, at one time while it becomes ids or features
@@ -28,7 +28,8 @@ def read_parquet(path: Path, needed: str) -> pa.Table:
             raise IsADirectoryError
         source = pa.BufferReader(unpacked(path)) if is_stream(path) else path
         if source is path:
-            _refuse_pointer(path)
+            with path.open("rb") as start:
+                refuse_pointer(path, start)
         free = memory.bytes_free()
         with pyarrow.parquet.ParquetFile(source) as file:
             require_room(path, COPIES * _least_bytes(file.metadata), free)
@@ -38,12 +39,6 @@ def read_parquet(path: Path, needed: str) -> pa.Table:
     if table.num_columns < 2:
         raise InputError(f"{path}: {needed} are needed, and it has {table.num_columns}.")
     return _plain_text(path, table, free)
-
-
-def _refuse_pointer(path: Path) -> None:
-    with path.open("rb") as file:
-        if file.read(len(LFS_POINTER)) == LFS_POINTER:
-            raise InputError(f"{path}: this is a pointer of Git LFS, not the file itself; fetch it with git lfs pull.")
 
 
 def _least_bytes(about: pyarrow.parquet.FileMetaData) -> int:

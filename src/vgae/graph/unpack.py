@@ -98,6 +98,7 @@ def unpacked(path: Path) -> bytes:
         free = memory.bytes_free()
         about = os.fstat(file.fileno())
         if stat.S_ISREG(about.st_mode):
+            refuse_pointer(path, file)
             if kind is None:
                 require_room(path, about.st_size / SHARE, free)
             content = file.read() if kind is None else _gathered(path, _unpacked_chunks(file, kind), free)
@@ -105,9 +106,15 @@ def unpacked(path: Path) -> bytes:
             content = _gathered(path, _chunks_of_stream(path, file.fileno()), free)
             if kind is not None:
                 content = _gathered(path, _unpacked_chunks(io.BytesIO(content), kind), free)
-    if content.startswith(LFS_POINTER):
-        raise InputError(f"{path}: this is a pointer of Git LFS, not the file itself; fetch it with git lfs pull.")
     return content
+
+
+def refuse_pointer(path: Path, file: BinaryIO) -> None:
+    """Refuse a file that was never fetched by Git LFS, and only says where it is."""
+    start = file.read(len(LFS_POINTER))
+    file.seek(0)
+    if start == LFS_POINTER:
+        raise InputError(f"{path}: this is a pointer of Git LFS, not the file itself; fetch it with git lfs pull.")
 
 
 def _open(path: Path) -> BinaryIO:
@@ -155,7 +162,7 @@ def _chunks_of_stream(path: Path, handle: int) -> Iterator[bytes]:
             yield chunk
             break
         if any(events & select.POLLHUP for _, events in poll.poll(POLL_MILLISECONDS)):  # the writer is done already
-            return
+            break
         if time.monotonic() > deadline:
             raise InputError(f"{path}: nobody writes to this pipe; start what writes to it first.")
     os.set_blocking(handle, True)
