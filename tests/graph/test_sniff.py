@@ -160,6 +160,7 @@ AB, BC = frozenset("ab"), frozenset("bc")
         ('"x  y" b\nb "c\td"\n', {frozenset(("x  y", "b")), frozenset(("b", "c\td"))}, "split at blanks"),
         ("a,b\rb,c\r", {AB, BC}, ""),
         ("a,b\nb,c\n\n \n\t\n", {AB, BC}, ""),
+        ('#a;"b\nx"\n"b\nx";c\n', {frozenset(("#a", "b\nx")), frozenset(("b\nx", "c"))}, ""),
         ("-0,0\n0,1\n", {frozenset(("-0", "0")), frozenset("01")}, ""),
     ],
 )  # fmt: skip
@@ -192,6 +193,10 @@ SIZES = (3, 4, 12)
         ("*Vertices 2\n1 a\n2 b\n", "Pajek"),
         ("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n", "git lfs pull"),
         ("# a\n% b\n", "only comments"),
+        ("%x,\r,source,target\n1,2,3,4\n", "its lines end in several ways"),
+        ("\u2028", "one column only"),
+        ("\n\n\ufeff", "one column only"),
+        ('from,to"', "only a header"),
         *((matrix, "this looks like an adjacency matrix of 3 nodes") for matrix in (
             "0,1,0\n1,0,1\n0,1,0\n", "0 1 0\n1 0 1\n0 1 0\n", "0,1,2\n0,1,0\n1,0,1\n0,1,0\n",
             ",a,b,c\na,0,1,0\nb,1,0,1\nc,0,1,0\n", "node,a,b,c\na,0,2,0\nb,2,0,1\nc,0,1,0\n",

@@ -28,15 +28,16 @@ def parse(
     delimiter: str,
     names: Sequence[str],
     *,
-    skip: int = 0,
     only: Sequence[str] | None = None,
     invalid: Invalid | None = None,
 ) -> pa.Table:
     """Rows as a table of text; `invalid` is asked about rows of another width, and answers "skip" or "error"."""
     for block in (BLOCK_BYTES, MOST_BLOCK_BYTES):
         try:
-            return _parse(content, min(block, max(len(content), 1)), delimiter, names, skip, only, invalid)
+            return _parse(content, min(block, max(len(content), 1)), delimiter, names, only, invalid)
         except pa.ArrowInvalid as error:
+            if "Empty CSV" in str(error):
+                return pa.table({name: pa.array([], pa.large_string()) for name in only or names})
             if "straddling" not in str(error) or block > len(content):
                 raise
     raise pa.ArrowInvalid("a row is longer than 2 GiB")
@@ -47,7 +48,6 @@ def _parse(
     block: int,
     delimiter: str,
     names: Sequence[str],
-    skip: int,
     only: Sequence[str] | None,
     invalid: Invalid | None,
 ) -> pa.Table:
@@ -55,7 +55,6 @@ def _parse(
         pa.BufferReader(content),
         read_options=pyarrow.csv.ReadOptions(
             column_names=names,
-            skip_rows_after_names=skip,
             block_size=block,
             use_threads=False,  # its threads may outlive the interpreter, and abort the process at its end
         ),

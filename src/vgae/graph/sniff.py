@@ -100,12 +100,15 @@ def _is_json(line: bytes) -> bool:
 
 
 def start_of_rows(content: bytes) -> int:
-    """Where the first line is that is neither empty nor marked as a comment; the length where there is none."""
+    """Where the first line is that is neither empty nor marked as a comment; the length where there is none.
+
+    A marked line in which a quotation begins and does not end is a row that goes on in the next line.
+    """
     end = 0
     while end < len(content):
         stop = content.find(b"\n", end) + 1 or len(content)
         line = content[end:stop].strip()
-        if line and line[0] not in MARK_BYTES:
+        if line and (line[0] not in MARK_BYTES or (line.count(b'"') % 2 and not _is_remark(line))):
             return end
         end = stop
     return end
@@ -176,9 +179,8 @@ def separator_line(content: bytes) -> tuple[str | None, bytes]:
 def find_delimiter(path: Path, content: bytes, *, links: bool, needed: str) -> str:
     """What splits the first lines into columns; `content` starts with the first row."""
     sample = first_lines(content, SNIFFED_LINES)
-    splits = [
-        split for delimiter in DELIMITERS if 1 < (split := _split(sample, delimiter, links)).width <= MOST_COLUMNS
-    ]
+    splits = [_split(sample, delimiter, links) for delimiter in DELIMITERS]
+    splits = [split for split in splits if 1 < split.width <= MOST_COLUMNS]
     if not splits:
         raise InputError(one_column(path, needed))
     even = [split for split in splits if split.even]
@@ -192,7 +194,7 @@ def find_delimiter(path: Path, content: bytes, *, links: bool, needed: str) -> s
 
 def _split(sample: bytes, delimiter: str, links: bool) -> _Split:
     sample = collapsed(sample) if delimiter == BLANKS else sample
-    widths = [(width, text) for width, text in widths_of(sample, delimiter) if text.strip()]
+    widths = [(width, text) for width, text in widths_of(sample, delimiter) if text.strip()] or [(1, "")]
     plain = [width for width, text in widths if not is_comment(text)] or [width for width, _ in widths]
     usual = max(set(plain), key=lambda width: (plain.count(width), width))
     wrong = sum(width != usual and not is_comment(text) for width, text in widths)
@@ -344,8 +346,8 @@ def _seen(content: bytes, delimiter: str, width: int) -> list[set[str]]:
     """The values of the first two columns below the first row, the blanks around them aside."""
     names = [str(number) for number in range(width)]
     head = first_lines(content, COMPARED_LINES)
-    rows = parse(head, delimiter, names, skip=1, only=names[:2], invalid=lambda _: "skip")
-    return [{field.strip() for field in column.to_pylist()} for column in rows.columns]
+    rows = parse(head, delimiter, names, only=names[:2], invalid=lambda _: "skip")
+    return [{field.strip() for field in column.to_pylist()} for column in rows.slice(1).columns]
 
 
 def _alike(field: str, column: Sequence[str]) -> bool:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from vgae import memory
 from vgae.errors import InputError
-from vgae.graph.rows import BLANKS, MOST_COLUMNS, collapsed, fields_of, first_lines, parse, widths_of
+from vgae.graph.rows import BLANKS, MOST_COLUMNS, collapsed, first_lines, first_row, parse, widths_of
 from vgae.graph.sniff import (
     DELIMITERS,
     MARKS,
@@ -55,7 +55,7 @@ def read_text(
     told, content = separator_line(content)
     delimiter = delimiter or told
     begin = start_of_rows(content)
-    rows = content[begin:] or content
+    rows = content[begin:] or content.lstrip(b"\r\n")
     if delimiter is None:
         delimiter = find_delimiter(path, rows, links=links, needed=needed)
         notes.append(f"columns are split at {DELIMITERS[delimiter]}")
@@ -70,7 +70,9 @@ def read_text(
     _require_room(path, content, width)
     if delimiter == BLANKS:
         content = collapsed(content)
-    first = fields_of(first_lines(content, 1), delimiter, width)[0]
+    first = first_row(content, delimiter)
+    if len(first) != width:
+        raise InputError(f"{path}: its lines end in several ways; save it with line feeds alone at their ends.")
     if header is not False and lacks_a_name(content, delimiter, first, links=links):
         content, first, width = delimiter.encode() + content, (NO_NAME, *first), width + 1
     if header is None:
@@ -78,7 +80,8 @@ def read_text(
         row = "link" if links else "node"
         notes.append(f"the first row is a {'header' if header else f'{row}, not a header'}")
     names = _names(path, first) if header else [f"column {number}" for number in range(1, width + 1)]
-    table, more = _parse(path, content, delimiter, names, skip=int(header), lines_above=lines_above)
+    table, more = _parse(path, content, delimiter, names, lines_above)
+    table = table.slice(1) if header else table
     if comments + more:
         lines = "line that starts" if comments + more == 1 else "lines that start"
         notes.append(f"{comments + more:,} {lines} with # or % passed over as comments")
@@ -128,7 +131,7 @@ def _width(path: Path, rows: bytes, delimiter: str, needed: str) -> int:
     if head.startswith(tuple(mark.encode() for mark in MARKS)):
         head = first_lines(rows, 50)
     head = collapsed(head) if delimiter == BLANKS else head
-    widths = [width for width, _ in widths_of(head.lstrip(b"\r\n"), delimiter)]
+    widths = [width for width, _ in widths_of(head, delimiter)]
     width = max(widths, key=lambda width: (widths.count(width), width), default=1)
     if width < 2:
         raise InputError(one_column(path, needed))
@@ -153,9 +156,7 @@ def _names(path: Path, first: Sequence[str]) -> list[str]:
     return names
 
 
-def _parse(
-    path: Path, content: bytes, delimiter: str, names: Sequence[str], *, skip: int, lines_above: int
-) -> tuple[pa.Table, int]:
+def _parse(path: Path, content: bytes, delimiter: str, names: Sequence[str], lines_above: int) -> tuple[pa.Table, int]:
     """Every column as text, and the number of comments between the rows; a row that does not fit is named."""
     comments = 0
     wrong: list[Any] = []
@@ -170,7 +171,7 @@ def _parse(
         return "skip"
 
     try:
-        table = parse(content, delimiter, names, skip=skip, invalid=judge)
+        table = parse(content, delimiter, names, invalid=judge)
     except MemoryError:
         raise InputError(not_enough_memory(path)) from None
     except pa.ArrowException as error:
