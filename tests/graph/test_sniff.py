@@ -188,6 +188,8 @@ SIZES = (3, 4, 12)
         ('a,b\nc,"d', "a quotation mark is opened and never closed"),
         ('{"source": 1, "target": 2}\n{"source": 2, "target": 3}\n', "this is JSON"),
         ('[\n  {"source": 1, "target": 2}\n]\n', "this is JSON"),
+        ('{"names": "' + "x" * 10_000 + '", "target": 2}\n', "this is JSON"),
+        ("[[1, 2], [2, 3]]\n", "this is JSON"),
         ("<!DOCTYPE html>\n<p>a, b</p>\n", "this is a page of HTML or XML"),
         ("%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n2 3\n", "Matrix Market"),
         ("*Vertices 2\n1 a\n2 b\n", "Pajek"),

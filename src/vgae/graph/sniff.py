@@ -67,6 +67,7 @@ ENDS = (
 )
 IDS = ("id", "ids", "node", "nodes", "vertex", "name", "key", "user")
 AFFIXES = ("node", "vertex", "name", "id")
+JSON_START = re.compile(rb'\{\s*"[^"]*"\s*:|\[\s*\{\s*"')
 SEPARATOR_LINE = re.compile(rb'"?sep=([^\r\n])"?[ \t]*(?:\r?\n|\Z)', re.IGNORECASE)
 
 
@@ -77,7 +78,7 @@ def refuse_other_formats(path: Path, content: bytes) -> None:
     """Formats whose lines could pass for rows, and would become another graph than they hold."""
     start = content[:4096].lstrip()
     line = start.split(b"\n", 1)[0].strip()
-    if line[:1] in (b"{", b"[") and (line in (b"{", b"[", b"[{") or _is_json(line)):
+    if JSON_START.match(start) or (line[:1] in (b"{", b"[") and _is_json(line)):
         raise InputError(f"{path}: this is JSON, not a table; write it as one, with a column for each end of a link.")
     if line[:5].lower() in (b"<?xml", b"<!doc", b"<html"):
         raise InputError(f"{path}: this is a page of HTML or XML, not a table; check what was downloaded.")
