@@ -96,11 +96,11 @@ def test_predict_gives_each_pair_its_probability(trained: tuple[Path, subprocess
     model = vgae.load(folder / "runs/cora")
     ids = [str(name) for name in model.graph_.node_ids.tolist()]  # type: ignore[union-attr]
     pairs = np.array([[5, 9], [0, 2700], [100, 3]])
-    (folder / "pairs.csv").write_text("a,b\n" + "".join(f"{ids[i]},{ids[j]}\n" for i, j in pairs.tolist()))
+    (folder / "pairs.csv").write_text("from,to\n" + "".join(f"{ids[i]},{ids[j]}\n" for i, j in pairs.tolist()))
     found = json.loads(run_vgae("predict", "runs/cora", "pairs.csv", "--json", cwd=folder).stdout)["links"]
     assert [(link["source"], link["target"]) for link in found] == [(ids[i], ids[j]) for i, j in pairs.tolist()]
     np.testing.assert_allclose([link["probability"] for link in found], model.predict_proba(pairs), rtol=1e-4)
-    (folder / "pairs.csv").write_text(f"a,b\n{ids[0]},nobody\n")
+    (folder / "pairs.csv").write_text(f"from,to\n{ids[0]},nobody\n")
     assert_refused(run_vgae("predict", "runs/cora", "pairs.csv", cwd=folder), "pairs.csv", "row 1", "'nobody'")
 
 
@@ -212,6 +212,7 @@ def check_new_nodes(folder: Path) -> None:
     with np.load(folder / "more.npz") as found:
         assert found["ids"][-1] == "new"
         np.testing.assert_array_equal(found["embeddings"], run.transform(larger))
+    check_columns_of_new_links(folder, more[2:])
     predicted = json.loads(run_vgae("predict", "run", "pairs.csv", *more, "--json", cwd=folder).stdout)["links"]
     assert [link["source"] for link in predicted] == ["new", "P7"]
     assert predicted[0]["probability"] > predicted[1]["probability"]
@@ -225,6 +226,19 @@ def check_new_nodes(folder: Path) -> None:
     refused = run_vgae("embed", "run", *more[2:4], "--graph", "links.csv", "--out", "z.csv", cwd=folder)
     assert_refused(refused, "more-people.csv", "none of its ids occurs in links.csv")
     assert not (folder / "z.csv").exists()
+
+
+def check_columns_of_new_links(folder: Path, more: list[str]) -> None:
+    """The same links in other columns, split otherwise, give the same embeddings."""
+    links = "".join(f"{i}|2|new|P{i}\n" for i in (4, 5, 6, 8, 9, 10))
+    (folder / "other.csv").write_text("when|times|who|whom\n" + links)
+    columns = ["--source", "who", "--target", "4", "--delimiter", "|", "--header"]
+    result = run_vgae("embed", "run", "--new-links", "other.csv", *more, *columns, "--out", "other.npz", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    with np.load(folder / "more.npz") as expected, np.load(folder / "other.npz") as found:
+        np.testing.assert_array_equal(found["embeddings"], expected["embeddings"])
+    refused = run_vgae("embed", "run", "--source", "who", "--out", "z.csv", cwd=folder)
+    assert_refused(refused, "source: this is about a table of links")
 
 
 def test_graphml_is_trained(tmp_path: Path) -> None:

@@ -33,10 +33,10 @@ from vgae.graph.datasets import DATASETS, cache_path, load_dataset
 from vgae.graph.embeddings import write_embeddings
 from vgae.graph.exports import without_formulas, write_csv, write_text
 from vgae.graph.extend import read_more
-from vgae.graph.files import write_json
 from vgae.graph.graph import Graph
 from vgae.graph.nodes import FeatureRecipe
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, HeldOut, split_links
+from vgae.graph.storage import write_json
 from vgae.graph.tables import Reading, read_any, read_pairs
 from vgae.machine import describe_machine
 from vgae.objective.plan import duration
@@ -145,7 +145,18 @@ READING = {
     "impute": Impute,
     "node_attributes": NodeAttributes,
 }
-ELSEWHERE = {"graph": OtherGraph, "new_links": NewLinks, "features": NodesFile, "id": IdColumn, "weight": Weight}
+ELSEWHERE = {
+    "graph": OtherGraph,
+    "new_links": NewLinks,
+    "source": Source,
+    "target": Target,
+    "weight": Weight,
+    "delimiter": Delimiter,
+    "header": Header,
+    "features": NodesFile,
+    "id": IdColumn,
+}
+COLUMNS = ("source", "target", "delimiter", "header")  # of links, and of the pairs of `predict`
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
 
 
@@ -380,20 +391,19 @@ def predict(
     samples: Samples = None,
     seed: DrawSeed = None,
     out_file: OutCsv = None,
-    source: Source = None,
-    target: Target = None,
-    delimiter: Delimiter = None,
-    header: Header = None,
     spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
     *,
     elsewhere: Options,
 ) -> None:
-    """Give the probability of a link for each pair of a table."""
+    """Give the probability of a link for each pair of a table, whose columns are named as those of new links are."""
     _require_file_for(spreadsheet_safe, out_file)
+    columns = {name: elsewhere[name] for name in COLUMNS}
+    if elsewhere["graph"] is None and elsewhere["new_links"] is None:
+        elsewhere |= dict.fromkeys(COLUMNS)  # they are about the pairs alone
     estimator = _open_run(run_folder, **elsewhere)
     ids = _ids(estimator.graph_)
-    index = read_pairs(pairs, ids, source=source, target=target, delimiter=delimiter, header=header)
+    index = read_pairs(pairs, [str(name) for name in ids], **columns)
     found = estimator.predict_links(index, samples=samples, seed=seed)
     _give_links(found, ids, out_file, spreadsheet_safe=spreadsheet_safe, as_json=as_json)
 
@@ -633,12 +643,12 @@ def _open_run(
     new_links: Path | None,
     features: Path | None,
     id: str | None,  # noqa: A002 - the option's name
-    weight: str | None,
+    **columns: Any,
 ) -> GAE | VGAE:
     """The model of a run, on its own graph, on that with more nodes and links, or on another one."""
     run = read_run(folder)
     estimator = ESTIMATORS[run.config.model].from_run(run)
-    if all(given is None for given in (graph, new_links, features, id, weight)):
+    if all(given is None for given in (graph, new_links, features, id, *columns.values())):
         return estimator
     if graph is not None and new_links is not None:
         raise InputError("graph and new_links: either another graph, or more links for the run's own.")
@@ -648,9 +658,9 @@ def _open_run(
             "train one with features (--features) to embed new nodes."
         )
     if graph is not None:
-        _, reading = _open_graph(graph, features=features, id=id, weight=weight, recipe=run.recipe)
+        _, reading = _open_graph(graph, features=features, id=id, recipe=run.recipe, **columns)
         return estimator.on(reading.graph)
-    reading = read_more(run.split.train, run.recipe, links=new_links, nodes=features, id=id, weight=weight)
+    reading = read_more(run.split.train, run.recipe, links=new_links, nodes=features, id=id, **columns)
     for line in reading.report(str(new_links or folder)):
         note(line)
     return estimator.on(reading.graph)

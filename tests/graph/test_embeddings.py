@@ -11,7 +11,7 @@ import pytest
 
 from helpers import message_of
 from vgae.graph.embeddings import arrow_table, data_frame, write_embeddings
-from vgae.graph.files import unpack_ids
+from vgae.graph.ids import unpack_ids
 
 
 @pytest.mark.parametrize("ids", [[3, 10, 4], ["ä", "b,c", 'd"'], ["a", 5, "6"]])

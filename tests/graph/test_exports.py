@@ -1,7 +1,6 @@
 """Whatever the ids are: a file that gives them back exactly, or one sentence and no file."""
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from command import assert_refused, run_vgae
 from helpers import message_of
 from vgae.graph.embeddings import write_embeddings
 from vgae.graph.exports import without_formulas, write_csv, write_text
+from vgae.graph.ids import unpack_ids
 
 ODD = {
     "plain": "a",
@@ -50,11 +50,9 @@ def readable_csv(path: Path) -> list[list[str]]:
 
 
 def ids_in_npz(path: Path) -> list[Any]:
-    """As text, or in JSON behind a mark."""
     with np.load(path) as archive:
-        rows: list[str] = archive["ids"].tolist()
-    packed = all(row.startswith("json:") for row in rows)
-    return [json.loads(row.removeprefix("json:")) for row in rows] if packed else rows
+        ids: list[Any] = unpack_ids(archive["ids"]).tolist()
+    return ids
 
 
 @pytest.mark.parametrize("kind", ODD)

@@ -83,10 +83,36 @@ def test_whole_numbers_stay_whole_numbers_and_features_need_no_recipe(tmp_path: 
 
 
 @pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("from,to,times\nnew,p3,2\nother,new,1\np0,p10,5\n", {"weight": "times"}),
+        ("times;who;whom\n2;new;p3\n1;other;new\n5;p0;p10\n", {"weight": "times", "source": "who", "target": "whom"}),
+        ("2|new|p3\n1|other|new\n5|p0|p10\n", {"weight": "1", "source": "2", "target": "3", "delimiter": "|"}),
+        ("a,b,c\nnew,p3,2\nother,new,1\np0,p10,5\n", {"weight": "3", "header": True}),
+        (",source,target,w\n0,new,p3,2\n1,other,new,1\n2,p0,p10,5\n", {"weight": "w"}),
+        ("# more\nnew,p3,2\nother,new,1\np0,p10,5\n", {"weight": "3", "header": False}),
+    ],
+)
+def test_columns_of_new_links_are_found_as_those_of_links(
+    tmp_path: Path, reading: Reading, text: str, options: dict[str, Any]
+) -> None:
+    links = write(tmp_path / "more.csv", text)
+    nodes = write(tmp_path / "more-nodes.csv", "id,age,colour\n" + MORE_NODES)
+    found = vgae.read_more(reading.graph, reading.recipe, links=links, nodes=nodes, **options).graph
+    expected = vgae.read_more(
+        reading.graph, reading.recipe, links=write(tmp_path / "plain.csv", MORE_LINKS), nodes=nodes, weight="3"
+    ).graph
+    assert by_id(found) == by_id(expected)
+
+
+@pytest.mark.parametrize(
     ("links", "nodes", "options", "words"),
     [
         ("p0,who,1\n", None, {"weight": "3"}, "row 1 names 'who', which is not known, and there is no table of new"),
         ("p0,who,1\n", "new,1,red\n", {"weight": "3"}, "row 1 names 'who', which is not known, and the node table has"),
+        ("who,whom,1\np0,p10,1\n", None, {"weight": "3"}, "row 1 names 'who', .*; if the row is a header, say so"),
+        (None, "new,1,red\n", {"source": "a"}, "source: this is about a table of links"),
+        (None, "new,1,red\n", {"header": False}, "header: this is about a table of links"),
         ("p0,p10,1\n", None, {}, "weight: the links of this graph have weights; name the column"),
         ("p0,p10,heavy\n", None, {"weight": "3"}, "row 1 has the weight heavy"),
         (None, "p7,1,red\n", {}, "row 1 is about the node 'p7', which is known already"),
@@ -94,7 +120,7 @@ def test_whole_numbers_stay_whole_numbers_and_features_need_no_recipe(tmp_path: 
         (None, "new,old,red\n", {}, "row 1 has 'old' in the column 'age'"),
         (None, "new,,red\n", {}, "row 1 has no value in the column 'age'"),
         (None, None, {"id": "id"}, "id: this is about the columns of a node table"),
-        (None, "new,1,red\n", {"weight": "3"}, "weight: this is about the columns of a table of links"),
+        (None, "new,1,red\n", {"weight": "3"}, "weight: this is about a table of links"),
     ],
 )
 def test_what_does_not_fit_is_named(

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from helpers import message_of
-from vgae.graph.files import atomic_write, read_json, read_npz_graph, write_graph, write_json, write_npz
+from vgae.graph.files import read_npz_graph, write_graph, write_npz
 from vgae.graph.graph import Cleaning, Graph
+from vgae.graph.storage import atomic_write, read_json, write_json
 from vgae.graph.synthetic import stochastic_block_model
 
 EDGES = np.array([[0, 1], [1, 2], [0, 2]])

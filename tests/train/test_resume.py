@@ -25,7 +25,7 @@ from safetensors.torch import load_file, save_file
 import vgae
 from helpers import message_of
 from vgae.errors import InputError, TrainingError
-from vgae.graph.files import hash_json
+from vgae.graph.storage import hash_json
 from vgae.train.checkpoint import (
     PAUSE,
     SHARE,

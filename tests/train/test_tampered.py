@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 
 import vgae
 from helpers import message_of
-from vgae.graph.files import hash_json
+from vgae.graph.storage import hash_json
 from vgae.graph.tables import read_any
 from vgae.train.folder import Stage, finished_run, new_run_folder, stage_of
 from vgae.train.run import FILES

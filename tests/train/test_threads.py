@@ -10,7 +10,7 @@ import torch
 
 import vgae
 from helpers import message_of
-from vgae.graph.files import hash_json
+from vgae.graph.storage import hash_json
 from vgae.train.checkpoint import Checkpoints, Owner
 from vgae.train.config import Config
 from vgae.train.trainer import LogEntry, Trained, Watcher, train

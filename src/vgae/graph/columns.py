@@ -7,7 +7,7 @@ missing   nothing, and where numbers are expected also NA, N/A, NaN, null and No
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet
 
 from vgae.errors import InputError
-from vgae.graph import text
-from vgae.graph.graph import WEIGHTS_ARE, usable_weights
+from vgae.graph.checks import WEIGHTS_ARE, usable_weights
+from vgae.graph.convert import text_array
 from vgae.graph.pairs import AnyArray, IntArray
+from vgae.graph.parquet import is_text, read_parquet
+from vgae.graph.text import NO_NAME, read_text
+from vgae.graph.unpack import first_line, is_stream, suffix_of
 
 TEXT = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
 PARQUET = (".parquet", ".pq")
 SUFFIXES = (*TEXT, *PARQUET)
-WHOLE_NUMBER = r"^-?(0|[1-9][0-9]*)$"
+UNNAMED = (NO_NAME, "Unnamed: 0", "__index_level_0__")  # the last two: by pandas, after reading it once, and in Parquet
+WHOLE_NUMBER = r"^(0|-?[1-9][0-9]*)$"
 NUMBER = r"(?i)^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity)$"
 NO_NUMBER = ("", "na", "n/a", "nan", "null", "none")  # in small letters
 FloatArray = npt.NDArray[np.float64]
@@ -50,21 +53,43 @@ class Origin:
 
 
 def read_table(
-    path: Path, delimiter: str | None, header: bool | None, notes: list[str], *, links: bool, needed: str
+    path: Path,
+    delimiter: str | None,
+    header: bool | None,
+    notes: list[str],
+    *,
+    links: bool,
+    needed: str,
+    known: Collection[str] = (),
 ) -> pa.Table:
     """The table in a file; its rows are links or nodes, `needed` are the two columns that it needs at least."""
-    if delimiter is not None and len(delimiter) != 1:
-        raise InputError(f"delimiter: one character is needed, got {delimiter!r}.")
-    kind = text.suffix_of(path)
-    if kind not in SUFFIXES:
+    _check_delimiter(delimiter)
+    require_bool("header", header)
+    kind = suffix_of(path)
+    if kind not in SUFFIXES and not is_stream(path):
         raise InputError(f"{path}: not a kind of table that is known; use {', '.join(SUFFIXES)}.")
     if kind in PARQUET:
-        table = _read_parquet(path, needed)
+        table = read_parquet(path, needed)
     else:
-        table = text.read_text(path, delimiter, header, notes, links=links, needed=needed)
+        table = read_text(path, delimiter, header, notes, links=links, needed=needed, known=known)
     if table.num_rows == 0:
         raise InputError(f"{path}: there are no rows in it, only a header.")
     return table
+
+
+def require_bool(name: str, value: Any) -> None:
+    """Whether this is True, False or not given at all; a text such as "no" would count as true."""
+    if value is not None and not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name}: True or False is needed, got {value!r}.")
+
+
+def _check_delimiter(delimiter: str | None) -> None:
+    if delimiter is None:
+        return
+    if not isinstance(delimiter, str) or len(delimiter) != 1:
+        raise InputError(f"delimiter: one character is needed, got {delimiter!r}.")
+    if not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise InputError(f"delimiter: {delimiter!r} cannot split columns; use another character.")
 
 
 def table_of(frame: Any, name: str) -> pa.Table:
@@ -79,7 +104,7 @@ def table_of(frame: Any, name: str) -> pa.Table:
         else:
             table = pa.Table.from_pandas(frame, preserve_index=False)
     except (AttributeError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"{name}: not a data frame of plain columns ({text.first_line(error)}).") from None
+        raise InputError(f"{name}: not a data frame of plain columns ({first_line(error)}).") from None
     if table.num_columns < 2 or table.num_rows == 0:
         raise InputError(f"{name}: rows with two columns or more are needed, got {table.num_rows}×{table.num_columns}.")
     return table
@@ -95,7 +120,13 @@ def find_column(origin: Origin, table: pa.Table, given: str | None, default: int
         return place
     if given.isdecimal() and 1 <= int(given) <= table.num_columns:
         return int(given) - 1
-    raise InputError(f"{origin.name}: there is no column {given!r}; its columns are {', '.join(table.column_names)}.")
+    raise InputError(f"{origin.name}: there is no column {given!r}; its columns are {listed(table.column_names)}.")
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Names in a sentence, not all of them if they are many."""
+    words = [name or "(no name)" for name in names[:most]]
+    return ", ".join(words) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def is_name(given: str | None) -> bool:
@@ -103,38 +134,43 @@ def is_name(given: str | None) -> bool:
     return given is not None and not str(given).isdecimal()
 
 
-def _read_parquet(path: Path, needed: str) -> pa.Table:
-    with text.readable(path, "not a readable Parquet file"):
-        if path.is_dir():
-            raise IsADirectoryError
-        with pyarrow.parquet.ParquetFile(path) as file:
-            about = file.metadata
-            groups = range(about.num_row_groups)
-            size = max(sum(about.row_group(group).total_byte_size for group in groups), about.num_rows)
-            if size > text.MAX_BYTES:
-                raise InputError(f"{path}: it unpacks to more than {text.MAX_BYTES / 2**30:.0f} GiB; split the file.")
-            table = file.read(use_threads=False)
-    if table.num_columns < 2:
-        raise InputError(f"{path}: {needed} are needed, and it has {table.num_columns}.")
-    return table
-
-
 # ----------------------------------------------------------------------------------------------------------------- ids
 
 
 def as_ids(origin: Origin, column: pa.ChunkedArray, name: str, why: str) -> pa.ChunkedArray:
-    """A column of ids, as text or whole numbers; an id that is missing is named by its row."""
+    """A column of ids, as trimmed text or whole numbers; an id that is missing is named by its row."""
     column = plain(column)
     if pa.types.is_large_string(column.type):
         missing = pc.or_kleene(pc.is_null(column), pc.equal(column, ""))
-    elif pa.types.is_integer(column.type):
-        missing = pc.is_null(column)
     else:
-        raise InputError(f"{origin.name}: the column {name!r} holds {column.type}, but ids are text or whole numbers.")
+        _require_ids(origin, column, name)
+        missing = pc.is_null(column)
     row = first_true(missing)
     if row is not None:
         raise InputError(f"{origin.name}: {origin.row(row)} has no id in the column {name!r}; {why}.")
     return column
+
+
+def as_text(origin: Origin, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """A column of ids as text, with the blanks that are around them; empty where one is missing."""
+    column = without_encoding(column)
+    _require_ids(origin, column, name)
+    return pc.fill_null(column.cast(pa.large_string()), "")
+
+
+def _require_ids(origin: Origin, column: pa.ChunkedArray, name: str) -> None:
+    if not (is_text(column.type) or pa.types.is_integer(column.type)):
+        raise InputError(f"{origin.name}: the column {name!r} holds {column.type}, but ids are text or whole numbers.")
+
+
+def is_unnamed(name: str) -> bool:
+    """Whether a column is called as one is that pandas or R wrote without a name: the numbers of the rows, mostly."""
+    return name in UNNAMED
+
+
+def holds_whole_numbers(column: pa.ChunkedArray) -> bool:
+    """Whether all values of a column are whole numbers."""
+    return _as_whole_numbers(plain(column)) is not None
 
 
 def number_ids(columns: Sequence[pa.ChunkedArray]) -> tuple[list[IntArray], AnyArray]:
@@ -144,8 +180,7 @@ def number_ids(columns: Sequence[pa.ChunkedArray]) -> tuple[list[IntArray], AnyA
         chunks = [chunk for column in columns for chunk in column.cast(pa.large_string()).chunks]
         encoded = pa.concat_arrays(chunks).dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        ids = np.array(encoded.dictionary.to_pylist(), dtype=object)
-        ids = ids.astype(str) if all("\0" not in name for name in ids) else ids
+        ids = text_array(encoded.dictionary.to_pylist())
     else:
         codes, ids = _rank(np.concatenate([column for column in numbers if column is not None]))
     return np.split(codes, np.cumsum([len(column) for column in columns])[:-1]), ids
@@ -153,11 +188,13 @@ def number_ids(columns: Sequence[pa.ChunkedArray]) -> tuple[list[IntArray], AnyA
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column without an encoding: text trimmed and of one type, everything else as it is."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_string(column.type) or pa.types.is_string_view(column.type) or pa.types.is_large_string(column.type):
-        column = pc.utf8_trim_whitespace(column.cast(pa.large_string()))
-    return column
+    column = without_encoding(column)
+    return pc.utf8_trim_whitespace(column.cast(pa.large_string())) if is_text(column.type) else column
+
+
+def without_encoding(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column without a dictionary."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def first_true(mask: pa.ChunkedArray) -> int | None:
@@ -232,7 +269,8 @@ def as_weights(origin: Origin, column: pa.ChunkedArray, name: str) -> FloatArray
     if not usable.all():
         row = int(np.argmin(usable))
         found = "no weight" if numbers.missing[row] else f"the weight {column[row].as_py()}"
-        raise InputError(f"{origin.name}: {origin.row(row)} has {found} in the column {name!r}; {WEIGHTS_ARE}.")
+        point = ", with a decimal point" * ("," in found)
+        raise InputError(f"{origin.name}: {origin.row(row)} has {found} in the column {name!r}; {WEIGHTS_ARE}{point}.")
     return numbers.values
 
 

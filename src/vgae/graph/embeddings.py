@@ -14,7 +14,8 @@ import pyarrow.parquet
 from vgae.errors import InputError
 from vgae.graph.convert import to_array
 from vgae.graph.exports import require_utf8, without_formulas, writing
-from vgae.graph.files import pack_ids, write_npz
+from vgae.graph.files import write_npz
+from vgae.graph.ids import pack_ids
 from vgae.graph.pairs import AnyArray
 
 EMBEDDINGS = (".csv", ".parquet", ".npz", ".txt")

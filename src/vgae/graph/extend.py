@@ -21,9 +21,11 @@ from vgae.graph.checks import BACKWARD, FORWARD
 from vgae.graph.columns import Origin, as_weights, find_column, first_true
 from vgae.graph.convert import to_array
 from vgae.graph.graph import Graph
+from vgae.graph.links import read_links_among
 from vgae.graph.nodes import FeatureRecipe, NodeTable, build_features, notes_on, read_nodes, require_one_row_each
 from vgae.graph.pairs import AnyArray, Pairs
-from vgae.graph.tables import Reading, read_links_among
+from vgae.graph.tables import Reading
+from vgae.graph.unpack import enough_memory
 
 Weights = npt.NDArray[np.float32] | npt.NDArray[np.float64] | None
 
@@ -45,34 +47,39 @@ def read_more(
 
     Without a `recipe` the columns of the node table, the ids aside, are the features as they are, in their order.
     """
-    notes: list[str] = []
-    node_notes: list[str] = []
-    features: Any = graph.features
-    names: list[Any] = graph.ids_of(np.arange(graph.num_nodes)).tolist()
-    known = pa.array([str(name) for name in names], pa.large_string())
-    if nodes is not None:
-        table = read_nodes(Path(nodes), id, None, node_notes)
-        new = pa.concat_arrays(table.ids.cast(pa.large_string()).chunks)
-        _require_new(new, known, table.origin)
-        features = _stacked(features, _features_of(table, recipe, graph.num_features, node_notes))
-        names += [int(name) for name in new.to_pylist()] if _are_whole(names, table) else new.to_pylist()
-        known = pa.concat_arrays([known, new])
-    elif id is not None:
-        raise InputError("id: this is about the columns of a node table; give one (features).")
-    pairs, weights = _rows_of(graph)
-    if links is not None:
-        where = "the node table has no row for it" if nodes else "there is no table of new nodes (features)"
-        added, read = read_links_among(
-            Path(links), known, (source, target, weight), delimiter, header, f"which is not known, and {where}"
+    of_links = {"source": source, "target": target, "weight": weight, "delimiter": delimiter, "header": header}
+    given = next((name for name, value in of_links.items() if value is not None), None)
+    if links is None and given is not None:
+        raise InputError(f"{given}: this is about a table of links; give one (links).")
+    with enough_memory(links or nodes):
+        notes: list[str] = []
+        node_notes: list[str] = []
+        features: Any = graph.features
+        names: list[Any] = graph.ids_of(np.arange(graph.num_nodes)).tolist()
+        known = pa.array([str(name) for name in names], pa.large_string())
+        if nodes is not None:
+            table = read_nodes(Path(nodes), id, None, node_notes)
+            new = pa.concat_arrays(table.ids.cast(pa.large_string()).chunks)
+            _require_new(new, known, table.origin)
+            features = _stacked(features, _features_of(table, recipe, graph.num_features, node_notes))
+            names += [int(name) for name in new.to_pylist()] if _are_whole(names, table) else new.to_pylist()
+            known = pa.concat_arrays([known, new])
+        elif id is not None:
+            raise InputError("id: this is about the columns of a node table; give one (features).")
+        pairs, weights = _rows_of(graph)
+        if links is not None:
+            where = "the node table has no row for it" if nodes else "there is no table of new nodes (features)"
+            added, read = read_links_among(
+                Path(links), known, (source, target, weight), delimiter, header, f"which is not known, and {where}"
+            )
+            pairs = np.concatenate([pairs, added])
+            weights = _with_weights(weights, read, Origin(str(links)), weight)
+        larger = Graph.from_edges(pairs, num_nodes=len(known), weights=weights, directed=graph.directed)
+        notes.append(
+            f"{larger.num_edges - graph.num_edges:,} links and {larger.num_nodes - graph.num_nodes:,} nodes more"
         )
-        pairs = np.concatenate([pairs, added])
-        weights = _with_weights(weights, read, Origin(str(links)), weight)
-    elif weight is not None:
-        raise InputError("weight: this is about the columns of a table of links; give one (links).")
-    larger = Graph.from_edges(pairs, num_nodes=len(known), weights=weights, directed=graph.directed)
-    notes.append(f"{larger.num_edges - graph.num_edges:,} links and {larger.num_nodes - graph.num_nodes:,} nodes more")
-    larger = replace(larger, features=features, node_ids=to_array(names), labels=_labels_of(graph, len(known)))
-    return Reading(larger, tuple(notes), recipe, None if nodes is None else str(nodes), tuple(node_notes))
+        larger = replace(larger, features=features, node_ids=to_array(names), labels=_labels_of(graph, len(known)))
+        return Reading(larger, tuple(notes), recipe, None if nodes is None else str(nodes), tuple(node_notes))
 
 
 def _rows_of(graph: Graph) -> tuple[Pairs, Weights]:

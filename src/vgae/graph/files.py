@@ -6,7 +6,6 @@ A graph in an npz file has the arrays `edges` (rows of two node indices) and, as
 -1 for one that goes back, 0 for both).
 """
 
-import json
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,12 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph.checks import BACKWARD, BOTH, FORWARD
-from vgae.graph.convert import to_array
 from vgae.graph.graph import Cleaning, Graph
+from vgae.graph.ids import pack_ids, unpack_ids
 from vgae.graph.npz import Expected, read_npz
 from vgae.graph.pairs import AnyArray
-from vgae.graph.storage import atomic_write as atomic_write
-from vgae.graph.storage import hash_json as hash_json
-from vgae.graph.storage import read_json as read_json
-from vgae.graph.storage import sync_folder as sync_folder
-from vgae.graph.storage import write_json as write_json
+from vgae.graph.storage import atomic_write
 
-JSON_MARK = "json:"
 COUNT = Expected("iu", (0,), "a whole number")
 OF_NODES = Expected("biufSU", (0, 1), "a text or number for each node")  # in whatever way `pack_ids` packs them
 WEIGHTS = Expected("iuf", (1,), "a number for each link")
@@ -122,25 +116,6 @@ def read_npz_graph(path: str | Path) -> Graph:
     return graph
 
 
-def pack_ids(ids: AnyArray) -> AnyArray:
-    """Ids or labels as an array that needs no pickle: mixed types and tuples become JSON, each in a row of text."""
-    marked = ids.dtype.kind == "U" and any(node.startswith(JSON_MARK) for node in ids.tolist())
-    if ids.dtype != object and not marked:
-        return ids
-    try:
-        text = [json.dumps(node, default=_plain) for node in ids.tolist()]
-    except TypeError as error:
-        raise InputError(f"Only text, numbers and tuples of these can be stored as ids or labels ({error}).") from None
-    return np.array([JSON_MARK + row for row in text])
-
-
-def unpack_ids(packed: AnyArray) -> AnyArray:
-    """The inverse of `pack_ids`."""
-    if packed.dtype.kind != "U" or not all(row.startswith(JSON_MARK) for row in packed.tolist()):
-        return packed
-    return to_array([_hashable(json.loads(row.removeprefix(JSON_MARK))) for row in packed.tolist()])
-
-
 def _directed_rows(parts: dict[str, AnyArray]) -> tuple[AnyArray, AnyArray | None, bool]:
     """The rows of edges, their weights, and whether they have directions: a row that goes both ways becomes two."""
     edges, weights = parts["edges"], parts.get("weights")
@@ -163,15 +138,3 @@ def _features(parts: dict[str, AnyArray]) -> Any:
         return parts.get("features")
     columns = (parts["feature_data"], parts["feature_indices"], parts["feature_indptr"])
     return sp.csr_array(columns, shape=(len(columns[2]) - 1, int(parts["num_features"])))
-
-
-def _plain(value: Any) -> Any:
-    """JSON does not know NumPy's numbers."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"not {type(value).__name__}")
-
-
-def _hashable(value: Any) -> Any:
-    """JSON knows only lists, ids only tuples."""
-    return tuple(_hashable(item) for item in value) if isinstance(value, list) else value

@@ -24,7 +24,6 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph import convert
-from vgae.graph.checks import WEIGHTS_ARE as WEIGHTS_ARE
 from vgae.graph.checks import (
     DirectionArray,
     FloatArray,
@@ -37,8 +36,8 @@ from vgae.graph.checks import (
     check_weights,
     frozen,
     own_weights,
+    usable_weights,
 )
-from vgae.graph.checks import usable_weights as usable_weights
 from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains, distinct, shown
 
 TABLES = "vgae.graph.tables"  # it needs pyarrow, which is loaded when it is first used

@@ -19,7 +19,7 @@ import pyarrow as pa
 from vgae.errors import InputError
 from vgae.graph.columns import Origin
 from vgae.graph.pairs import shown
-from vgae.graph.text import unpacked
+from vgae.graph.unpack import unpacked
 from vgae.memory import bytes_free
 
 SUFFIX = ".graphml"

@@ -37,11 +37,15 @@ from vgae.graph.columns import (
     as_numbers,
     find_column,
     is_name,
+    is_unnamed,
+    listed,
     plain,
     read_table,
     table_of,
 )
+from vgae.graph.convert import text_array
 from vgae.graph.pairs import AnyArray, IntArray
+from vgae.graph.sniff import id_by_name
 
 KINDS = ("numeric", "category", "boolean")
 IMPUTATIONS = ("mean", "zero")
@@ -121,9 +125,10 @@ class FeatureRecipe:
 
     def encode(self, table: pa.Table, origin: Origin) -> list[Encoded]:
         """The columns turned into numbers; what does not fit is named by its row."""
-        absent = [column.name for column in self.columns if column.name not in table.column_names]
+        there = set(table.column_names)
+        absent = [column.name for column in self.columns if column.name not in there]
         if absent:
-            known = ", ".join(table.column_names)
+            known = listed(table.column_names)
             raise InputError(f"{origin.name}: there is no column {absent[0]!r}; its columns are {known}.")
         return [_encode(origin, column, plain(table.column(column.name))) for column in self.columns]
 
@@ -172,17 +177,53 @@ def take_nodes(
     notes: list[str],
 ) -> NodeTable:
     """A table taken apart into ids, labels and columns of features."""
-    place = find_column(origin, table, id, 0)
-    if id is None:
-        notes.append(f"ids are the first column, {table.column_names[0]}")
+    place = _place_of_ids(origin, table, notes) if id is None else find_column(origin, table, id, 0)
     ids = as_ids(origin, table.column(place), table.column_names[place], "every row needs one")
-    if label is None:
-        return NodeTable(origin, ids, None, table.remove_column(place))
-    of_label = find_column(origin, table, label, 1)
+    of_label = None if label is None else find_column(origin, table, label, 1)
     if of_label == place:
         raise InputError(f"{origin.name}: the ids and the labels are the same column; choose two.")
-    rest = [name for number, name in enumerate(table.column_names) if number not in (place, of_label)]
-    return NodeTable(origin, ids, table.column(of_label), table.select(rest))
+    rest = []
+    for number, name in enumerate(table.column_names):
+        if number not in (place, of_label):
+            if is_unnamed(name):
+                notes.append(f"column {number + 1}, which has no name, is passed over as numbers of the rows")
+            else:
+                rest.append(name)
+    return NodeTable(origin, ids, None if of_label is None else table.column(of_label), table.select(rest))
+
+
+def _place_of_ids(origin: Origin, table: pa.Table, notes: list[str]) -> int:
+    """The column of ids where none is asked for: the first, unless it only holds the numbers of the rows."""
+    names = table.column_names
+    if not is_unnamed(names[0]):
+        notes.append(f"ids are the first column, {names[0]}")
+        return 0
+    named = id_by_name(names[1:])
+    if named is not None and _counts_rows(table.column(0)):
+        notes.append(f"ids are the column {names[named + 1]}, by its name")
+        return named + 1
+    if _counts_rows(table.column(0)) and _could_be_ids(table.column(1)):
+        raise InputError(
+            f"{origin.name}: the first column has no name and counts the rows; say which column holds the ids (id)."
+        )
+    notes.append("ids are the first column, which has no name")
+    return 0
+
+
+def _counts_rows(column: pa.ChunkedArray) -> bool:
+    """Whether a column holds the numbers of the rows, from 0 or from 1."""
+    text = plain(column).cast(pa.large_string())
+    return any(text.to_pylist() == [str(number) for number in range(first, first + len(text))] for first in (0, 1))
+
+
+def _could_be_ids(column: pa.ChunkedArray) -> bool:
+    """Whether a column has another text or whole number in every row."""
+    column = plain(column)
+    if not pa.types.is_large_string(column.type) and not pa.types.is_integer(column.type):
+        return False
+    numbers = as_numbers(column)
+    broken = numbers is not None and not numbers.text.any() and not _all_whole(numbers)
+    return not broken and column.null_count == 0 and pc.count_distinct(column).as_py() == len(column)
 
 
 def require_one_row_each(codes: IntArray, ids: AnyArray, origin: Origin) -> None:
@@ -253,7 +294,7 @@ def to_labels(column: pa.ChunkedArray, rows: IntArray, origin: Origin) -> AnyArr
     except pa.ArrowException:
         raise InputError(f"{origin.name}: labels are text or numbers, not {column.type}.") from None
     labels = np.array([*(value or -1 for value in text), -1], dtype=object)[rows]
-    return labels.astype(str) if all(isinstance(label, str) for label in labels) else labels
+    return text_array(labels.tolist()) if all(isinstance(label, str) for label in labels) else labels
 
 
 def describe(recipe: FeatureRecipe) -> str:

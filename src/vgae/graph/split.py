@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from vgae.errors import InputError
 from vgae.graph.checks import check_num_nodes, frozen
-from vgae.graph.files import COUNT, DIRECTIONS, OF_NODES, WEIGHTS, pack_ids, unpack_ids, write_npz
+from vgae.graph.files import COUNT, DIRECTIONS, OF_NODES, WEIGHTS, write_npz
 from vgae.graph.graph import Graph
+from vgae.graph.ids import pack_ids, unpack_ids
 from vgae.graph.negatives import sample_non_links
 from vgae.graph.npz import Expected, read_npz
 from vgae.graph.pairs import (

@@ -16,28 +16,24 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from vgae.errors import InputError
 from vgae.graph.columns import (
-    PARQUET,
     SUFFIXES,
     BoolArray,
     FloatArray,
     Origin,
-    as_ids,
     as_weights,
     find_column,
-    first_true,
-    is_name,
     number_ids,
-    read_table,
+    require_bool,
     table_of,
 )
 from vgae.graph.files import read_npz_graph
 from vgae.graph.graph import Graph
 from vgae.graph.graphml import ENDS, ID, read_graphml
 from vgae.graph.graphml import SUFFIX as GRAPHML
+from vgae.graph.links import ends_of, read_link_table, read_links_among
 from vgae.graph.nodes import (
     ASK_FOR_IMPUTATION,
     FeatureRecipe,
@@ -52,7 +48,7 @@ from vgae.graph.nodes import (
     to_labels,
 )
 from vgae.graph.pairs import IntArray, Pairs
-from vgae.graph.text import suffix_of
+from vgae.graph.unpack import enough_memory, is_stream, suffix_of
 
 IN_GRAPHML = ("weight", "label", "node_attributes", "standardise", "impute", "recipe")
 
@@ -89,7 +85,7 @@ def read_any(path: str | Path, **options: Any) -> Reading:
     kind = suffix_of(path)
     if path.suffix == ".npz":
         given.pop("recipe", None)  # its features are features already
-    if kind in SUFFIXES:
+    if kind in SUFFIXES or (kind not in (GRAPHML, ".npz") and is_stream(path)):
         if "node_attributes" in given:
             raise InputError(f"node_attributes: this option is for GraphML; give {path} a node table (features).")
         return read_links(path, **given)
@@ -130,15 +126,16 @@ def read_links(
     """
     path = Path(path)
     notes: list[str] = []
-    origin = Origin(str(path))
-    table = read_link_table(path, (source, target, weight), delimiter, header, notes)
-    nodes = None
-    if features is not None:
-        said: list[str] = []
-        nodes = _Nodes(read_nodes(Path(features), id, label, said), standardise, impute, said, recipe)
-    else:
-        _refuse_without_nodes(id=id, label=label, standardise=standardise or None, impute=impute)
-    return _to_graph(origin, table, (source, target, weight), directed, nodes, notes)
+    asked = (source, target, weight)
+    with enough_memory(path):
+        table = read_link_table(path, asked, delimiter, header, notes)
+        nodes = None
+        if features is not None:
+            said: list[str] = []
+            nodes = _Nodes(read_nodes(Path(features), id, label, said), standardise, impute, said, recipe)
+        else:
+            _refuse_without_nodes(id=id, label=label, standardise=standardise or None, impute=impute)
+        return _to_graph(Origin(str(path)), table, asked, directed, nodes, notes)
 
 
 def read_frame(
@@ -212,33 +209,8 @@ def read_pairs(
     """The rows of a table as pairs of indices into `ids`; an id that is not there is named by its row."""
     known = pa.array([str(name) for name in ids], pa.large_string())
     asked = (source, target)
-    return read_links_among(Path(path), known, asked, delimiter, header, "which is not a node of this run")[0]
-
-
-def read_links_among(
-    path: Path,
-    known: pa.Array,
-    asked: Sequence[str | None],
-    delimiter: str | None,
-    header: bool | None,
-    otherwise: str,
-) -> tuple[Pairs, pa.Table]:
-    """The rows of a table as pairs of places among known ids, and the table; another id is named by its row.
-
-    Here a header is a first row of which neither end is known, unless columns are asked for by name.
-    """
-    open_question = header is None and not any(map(is_name, asked)) and suffix_of(path) not in PARQUET
-    table = read_link_table(path, asked, delimiter, False if open_question else header, [])
-    origin = Origin(str(path))
-    ends = [column.cast(pa.large_string()) for column, _ in ends_of(origin, table, asked[0], asked[1])]
-    places = [pc.index_in(end, value_set=known) for end in ends]
-    if open_question and len(ends[0]) > 1 and not any(column[0].is_valid for column in places):
-        ends, places, table = [end[1:] for end in ends], [column[1:] for column in places], table.slice(1)
-    for end, column in zip(ends, places, strict=True):
-        row = first_true(pc.is_null(column))
-        if row is not None:
-            raise InputError(f"{path}: {origin.row(row)} names {str(end[row].as_py())!r}, {otherwise}.")
-    return np.stack([column.to_numpy().astype(np.int64) for column in places], axis=1), table
+    with enough_memory(path):
+        return read_links_among(Path(path), known, asked, delimiter, header, "which is not a node of this run")[0]
 
 
 # -------------------------------------------------------------------------------------------------------------- inside
@@ -256,33 +228,13 @@ class _Nodes:
 
     def __post_init__(self) -> None:
         check_imputation(self.impute)
+        require_bool("standardise", self.standardise)
 
 
 def _refuse_without_nodes(**options: Any) -> None:
     given = next((name for name, value in options.items() if value is not None), None)
     if given:
         raise InputError(f"{given}: this is about the columns of a node table; give one (features, node_attributes).")
-
-
-def read_link_table(
-    path: Path, asked: Sequence[str | None], delimiter: str | None, header: bool | None, notes: list[str]
-) -> pa.Table:
-    """The table of links in a file; where a column is asked for by name, the first row is a header."""
-    if header is None and any(is_name(given) for given in asked):
-        header = True
-    return read_table(path, delimiter, header, notes, links=True, needed="two columns of ids")
-
-
-def ends_of(
-    origin: Origin, table: pa.Table, source: str | None, target: str | None
-) -> list[tuple[pa.ChunkedArray, str]]:
-    """The two columns of ids, with their names."""
-    places = [find_column(origin, table, given, default) for given, default in ((source, 0), (target, 1))]
-    names = table.column_names
-    if places[0] == places[1]:
-        raise InputError(f"{origin.name}: source and target are the same column; choose two of {', '.join(names)}.")
-    why = "every link needs two ends"
-    return [(as_ids(origin, table.column(place), names[place], why), names[place]) for place in places]
 
 
 def _to_graph(
@@ -295,7 +247,8 @@ def _to_graph(
 ) -> Reading:
     """The graph of a table of links and perhaps one of nodes."""
     source, target, weight = asked
-    ends = ends_of(origin, table, source, target)
+    require_bool("directed", directed)
+    ends = ends_of(origin, table, source, target, notes)
     weights: FloatArray | None = None
     if weight is not None:
         place = find_column(origin, table, weight, 2)
@@ -311,8 +264,6 @@ def _to_graph(
         )
     except InputError as error:
         raise InputError(f"{origin.name}: {error}") from None
-    if table.num_columns > 2 and origin.lines is None:
-        notes.append(f"links are the columns {ends[0][1]} and {ends[1][1]}")
     total = None if weights is None else float(weights[codes[0] != codes[1]].sum())
     notes.extend(_notes_on_links(graph, weight, total))
     graph = replace(graph, node_ids=ids)

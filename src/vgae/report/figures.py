@@ -16,8 +16,8 @@ from sklearn.metrics import precision_recall_curve, roc_curve
 from vgae.errors import InputError
 from vgae.evaluation.calibration import Reliability
 from vgae.evaluation.metrics import Scores, auc_and_ap
-from vgae.graph.files import atomic_write
 from vgae.graph.pairs import AnyArray, Pairs
+from vgae.graph.storage import atomic_write
 from vgae.screen import visible
 from vgae.train.trainer import LogEntry
 
