@@ -118,7 +118,7 @@ def tune_cpu(dim: int) -> None:
 
 def tune_cuda(num_nodes: int) -> None:
     """Without biases and with such that most σ are small, so that both forms of the weights are looked at."""
-    kernels = import_module("vgae.ops.triton_kernels")
+    kernels = import_module("vgae.ops.triton_sweep")
     shapes = [
         kernels.Blocks(rows, columns, warps, stages)
         for rows, columns, warps, stages in itertools.product((32, 64, 128, 256), (32, 64), (4, 8), (2, 3))

@@ -43,7 +43,7 @@ from vgae.objective.plan import calibrate, estimate
 from vgae.objective.sampled import SampledObjective
 from vgae.objective.terms import Weighting
 from vgae.train.config import Config
-from vgae.train.trainer import workload
+from vgae.train.decide import workload
 
 CONFIG = Config()
 NODES = (2_708, 10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -185,8 +185,8 @@ def run(device: str, nodes: list[int], kinds: list[str], slow: bool, out: Path |
         result["rows"].append({"kind": kind, "nodes": num_nodes, "found": found})
         show(kind, num_nodes, found)
         for objective in ("exact", "sampled"):
-            cost = estimate(workload(graph, CONFIG), rates, objective)
-            text = f"{1000 * cost.seconds:.1f} ms, {cost.bytes / 1e9:.2f} GB"
+            cost = estimate(workload(graph, CONFIG), rates, objective, torch.device(device))
+            text = f"{1000 * cost.seconds:.1f} ms, {cost.memory.largest / 1e9:.2f} GB"
             print(f"    vgae plan says of {objective}: {text}", flush=True)
         if out:
             out.write_text(json.dumps(result, indent=1) + "\n")

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import strategies as st
 
 from vgae.errors import InputError
@@ -26,3 +29,13 @@ def small_graphs(draw: st.DrawFn, least_nodes: int) -> Graph:
     pairs = list(combinations(range(num_nodes), 2))
     edges = draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=len(pairs), unique=True))
     return Graph.from_edges(edges, num_nodes=num_nodes)
+
+
+def graph_with(num_nodes: int, links_per_node: int, features: str) -> Graph:
+    """Any graph of that size, with features that are none, dense or sparse."""
+    generator = np.random.default_rng(0)
+    edges = generator.integers(num_nodes, size=(links_per_node * num_nodes, 2))
+    matrix: Any = None if features == "none" else (generator.random((num_nodes, 50)) < 0.1).astype(np.float32)
+    if features == "sparse":
+        matrix = sp.csr_array(matrix)
+    return Graph.from_edges(edges, num_nodes=num_nodes, features=matrix)

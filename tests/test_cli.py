@@ -1,7 +1,6 @@
-"""The command as a person uses it: a process, its exit code, its files, its words."""
+"""The command as a person uses it: its exit code, its files, its words."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -14,30 +13,9 @@ import numpy as np
 import pytest
 
 import vgae
+from command import assert_refused, run_vgae, strict_json
+from processes import hear_ctrl_c
 from vgae.baselines import adamic_adar
-
-
-def run_vgae(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "vgae", *arguments]
-    settings = {**os.environ, "COLUMNS": "120", **environment}
-    return subprocess.run(command, cwd=cwd, env=settings, capture_output=True, text=True, check=False)
-
-
-def hear_ctrl_c() -> None:
-    """In a suite that runs in the background, Ctrl-C is ignored, also by the processes that it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def assert_refused(result: subprocess.CompletedProcess[str], *words: str) -> None:
-    """Exit code 2, nothing on standard output, and one sentence that holds the words."""
-    assert result.returncode == 2, result.stderr
-    assert result.stdout == ""
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("vgae: ")
-    assert lines[0].endswith(".")
-    for word in words:
-        assert word in lines[0]
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +94,7 @@ def test_own_graph_in_an_npz_file_is_trained(tmp_path: Path) -> None:
 def test_predict_gives_each_pair_its_probability(trained: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, _ = trained
     model = vgae.load(folder / "runs/cora")
-    ids = [str(name) for name in model.graph_.node_ids.tolist()]
+    ids = [str(name) for name in model.graph_.node_ids.tolist()]  # type: ignore[union-attr]
     pairs = np.array([[5, 9], [0, 2700], [100, 3]])
     (folder / "pairs.csv").write_text("a,b\n" + "".join(f"{ids[i]},{ids[j]}\n" for i, j in pairs.tolist()))
     found = json.loads(run_vgae("predict", "runs/cora", "pairs.csv", "--json", cwd=folder).stdout)["links"]
@@ -131,7 +109,7 @@ def test_samples_add_the_spread_of_the_probabilities(
 ) -> None:
     folder, _ = trained
     model = vgae.load(folder / "runs/cora")
-    ids = [str(name) for name in model.graph_.node_ids.tolist()]
+    ids = [str(name) for name in model.graph_.node_ids.tolist()]  # type: ignore[union-attr]
     pairs = np.array([[5, 9], [0, 2700]])
     (folder / "two.csv").write_text("".join(f"{ids[i]},{ids[j]}\n" for i, j in pairs.tolist()))
     result = run_vgae("predict", "runs/cora", "two.csv", "--samples", "50", "--out", "spread.csv", cwd=folder)
@@ -303,7 +281,7 @@ def test_recommend_names_new_links_by_their_ids(trained: tuple[Path, subprocess.
     found = json.loads(run_vgae("recommend", "runs/cora", "--node", name, "--top", "1", "--json", cwd=folder).stdout)
     assert [link["source"] for link in found["links"]] == [name]
     assert_refused(run_vgae("recommend", "runs/cora", "--node", "nobody", cwd=folder), "nobody", "ids look like")
-    assert_refused(run_vgae("recommend", "runs/cora", "--top", "0", cwd=folder), "k: at least 1")
+    assert_refused(run_vgae("recommend", "runs/cora", "--top", "0", cwd=folder), "k: a whole number of at least 1")
     near = json.loads(run_vgae("similar", "runs/cora", name, "--top", "3", "--json", cwd=folder).stdout)["similar"]
     assert len(near) == 3
     assert name not in [other["node"] for other in near]
@@ -331,7 +309,7 @@ def test_plan_says_what_training_would_cost(tmp_path: Path) -> None:
     assert costs["auto"] == "exact"
     wider = json.loads(run_vgae("plan", "cora", "--no-features", "--latent-dim", "64", "--json", cwd=tmp_path).stdout)
     assert wider["exact"]["bytes"] > costs["exact"]["bytes"]
-    assert costs["sampled"]["bytes"] > costs["exact"]["bytes"]
+    assert wider["sampled"]["bytes"] > costs["sampled"]["bytes"]
     assert_refused(run_vgae("plan", "cora", "--latent-dim", "0", cwd=tmp_path), "latent_dim")
     assert_refused(run_vgae("plan", "cora", "--source", "1", cwd=tmp_path), "cora", "tables of your own")
     assert_refused(run_vgae("plan", "nowhere", cwd=tmp_path), "nowhere", "cora, citeseer, pubmed")
@@ -344,6 +322,12 @@ def test_reproduce_draws_figure_1(tmp_path: Path, figure: str) -> None:
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "results/figure-1.png").read_bytes().startswith(b"\x89PNG")
     assert "Neural" in (tmp_path / "results/figure-1.svg").read_text()  # the legend is text
+    printed = run_vgae("reproduce", *options[:-4], "--figure", "none", *options[-2:], "--json", cwd=tmp_path)
+    assert printed.returncode == 0, printed.stderr
+    for text in (printed.stdout, *(path.read_text() for path in (tmp_path / "results").rglob("*.json"))):
+        strict_json(text)
+    cell = strict_json(printed.stdout)["cora"]["VGAE"]
+    assert (cell["auc_error"], cell["ap_error"], cell["num_runs"]) == (None, None, 1)
     assert_refused(run_vgae("reproduce", "--figure", "cubist", cwd=tmp_path), "figure", "tsne, pca, 2d, none")
 
 
@@ -461,7 +445,7 @@ def test_own_file_is_not_taken_for_a_dataset_of_the_paper(tmp_path: Path) -> Non
     assert "kept in a[bold]b" in result.stderr
 
 
-def test_ctrl_c_keeps_the_state_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_state_and_says_how_to_continue(tmp_path: Path) -> None:
     path = small_graph(tmp_path / "ring.npz")
     arguments = ["train", path, "--val", "0.1", "--test", "0.1", "--iterations", "1000000", "--out", "new/run"]
     command = [sys.executable, "-m", "vgae", *arguments]
@@ -472,7 +456,9 @@ def test_ctrl_c_keeps_the_state_and_says_how_to_go_on(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
     assert process.returncode == 130
-    found = re.search(r"^vgae: Interrupted at iteration (\d+); (vgae .* --resume) goes on\.$", said, re.MULTILINE)
+    found = re.search(
+        r"^vgae: Interrupted after iteration (\d+)\. To continue, run: (vgae .* --resume)$", said, re.MULTILINE
+    )
     assert found is not None, said
     assert found[2].split() == ["vgae", *arguments, "--resume"]
     kept = json.loads((tmp_path / "new/run/checkpoint/checkpoint.json").read_text())

@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "vgae"
 LAYERS = [
     "errors",
     "version",
+    "screen",
     "memory",
     "machine",
     "graph",
@@ -20,7 +21,9 @@ LAYERS = [
     "baselines",
     "experiments",
     "report",
+    "predict",
     "estimator",
+    "exits",
     "cli",
     "__main__",
 ]

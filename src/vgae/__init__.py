@@ -1,20 +1,28 @@
 """Graph auto-encoders with the exact objective: node embeddings and link prediction."""
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+# Threads that wait for each other soon go to sleep instead of spinning on. Where another program keeps a core busy,
+# spinning threads take turns on what is left, and training slows down tenfold and more. The threads' library reads this
+# once, when torch is imported: afterwards nothing can be done, and what the user has set stands.
+if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+
 from vgae.errors import InputError, TrainingError, VgaeError
-from vgae.graph.datasets import load_dataset
-from vgae.graph.files import write_graph
-from vgae.graph.graph import Graph
-from vgae.graph.split import HeldOut, LeakError, LinkSplit, split_links
-from vgae.graph.synthetic import rmat, stochastic_block_model
 from vgae.version import __version__
 
 if TYPE_CHECKING:
     from vgae.estimator import GAE, VGAE, load
     from vgae.evaluation.evaluate import evaluate
+    from vgae.graph.datasets import load_dataset
     from vgae.graph.extend import read_more
+    from vgae.graph.files import write_graph
+    from vgae.graph.graph import Graph
+    from vgae.graph.split import HeldOut, LeakError, LinkSplit, split_links
+    from vgae.graph.synthetic import rmat, stochastic_block_model
     from vgae.graph.tables import read_graph
 
 __all__ = [
@@ -39,14 +47,23 @@ __all__ = [
     "write_graph",
 ]
 
-# These need scikit-learn or pyarrow, whose import takes about a second: they are loaded when they are first used.
+# What these need takes seconds to load, and is loaded when they are first used; the command can hear Ctrl-C before.
 _LATER = {
     "GAE": "vgae.estimator",
     "VGAE": "vgae.estimator",
-    "load": "vgae.estimator",
+    "Graph": "vgae.graph.graph",
+    "HeldOut": "vgae.graph.split",
+    "LeakError": "vgae.graph.split",
+    "LinkSplit": "vgae.graph.split",
     "evaluate": "vgae.evaluation.evaluate",
+    "load": "vgae.estimator",
+    "load_dataset": "vgae.graph.datasets",
     "read_graph": "vgae.graph.tables",
     "read_more": "vgae.graph.extend",
+    "rmat": "vgae.graph.synthetic",
+    "split_links": "vgae.graph.split",
+    "stochastic_block_model": "vgae.graph.synthetic",
+    "write_graph": "vgae.graph.files",
 }
 
 

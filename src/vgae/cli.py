@@ -1,45 +1,47 @@
 """The command: parsing and printing only.
 
 Results go to standard output, everything else to standard error; with `--json`, one object on standard output and
-nothing else there. Errors are one sentence: exit 2 for bad input, 1 for a failure; `--debug` shows the traceback.
+nothing else there. How the command ends is told in vgae.exits.
 """
 
 import os
-import shlex
 import sys
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vgae.baselines import BASELINES
-from vgae.errors import InputError, StoppedError, VgaeError
-from vgae.estimator import ESTIMATORS, GAE, VGAE, Links
-from vgae.evaluation.calibration import Calibration, equal_counts, reliability_of
+from vgae.errors import InputError, StoppedError
+from vgae.estimator import ESTIMATORS, GAE, VGAE
+from vgae.evaluation.calibration import equal_counts
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
+from vgae.exits import INTERRUPTED, exit_code_of
 from vgae.experiments.paper import paper_result
 from vgae.experiments.reproduce import DATASETS as DATASETS_OF_PAPER
-from vgae.experiments.reproduce import METHODS, Archive, Result, Store, embed_cora, plan, reproduce, summarise
+from vgae.experiments.reproduce import METHODS, Archive, Result, Store, Task, embed_cora, plan, reproduce, summarise
 from vgae.graph.datasets import DATASETS, cache_path, load_dataset
 from vgae.graph.embeddings import write_embeddings
+from vgae.graph.exports import without_formulas, write_csv, write_text
 from vgae.graph.extend import read_more
-from vgae.graph.files import atomic_write, write_csv, write_json
+from vgae.graph.files import write_json
 from vgae.graph.graph import Graph
+from vgae.graph.nodes import FeatureRecipe
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, HeldOut, split_links
 from vgae.graph.tables import Reading, read_any, read_pairs
 from vgae.machine import describe_machine
-from vgae.objective.plan import bytes_available, calibrate, choose_objective, duration, estimate
-from vgae.report.console import note, notes, out, print_json, print_scores, print_table, table_1, tell
+from vgae.objective.plan import duration
+from vgae.predict import Links
+from vgae.report.console import print_json, print_scores, print_table, print_table_1, progress_console, table_1
 from vgae.report.figures import (
     PROJECTIONS,
     latent_space,
@@ -51,25 +53,25 @@ from vgae.report.figures import (
 )
 from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
+from vgae.screen import note, prepare_streams, shell_line, tell, visible
 from vgae.train.checkpoint import has_checkpoint, kept_iteration
 from vgae.train.config import Config, choose_device
+from vgae.train.decide import plan_training
 from vgae.train.folder import Stage, finished_run, new_run_folder, require_same_run, stage_of
-from vgae.train.run import CHECKPOINT, Run, read_run
-from vgae.train.trainer import workload
+from vgae.train.run import CHECKPOINT, CONFIG, Run, read_run
 from vgae.version import __version__
 
 DEFAULTS = Config()
 KINDS = ("latent", "training", "ranking", "reliability")
 FIGURES = (*PROJECTIONS, "2d", "none")
-INTERRUPTED = 130
 PATIENCE = 600.0  # seconds that a finished run waits for room on the disk
-UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
 
 app = typer.Typer(
     name="vgae",
     help="Graph auto-encoders: node embeddings and link prediction. With --debug, an error shows its traceback.",
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain text, in which [default: …] is not taken for markup
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -92,6 +94,12 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 OutCsv = Annotated[Path | None, typer.Option("--out", help="A csv file.  [default: print]")]
 Samples = Annotated[
     int | None, typer.Option(help="Draw embeddings so many times: mean probability and its std.  [default: the mean]")
+]
+SpreadsheetSafe = Annotated[
+    bool,
+    typer.Option(
+        "--spreadsheet-safe", help="Begin ids in a csv file with ' where a spreadsheet would run them as formulas."
+    ),
 ]
 DrawSeed = Annotated[int | None, typer.Option("--seed", help="Of the draws.  [default: the run's]")]
 Source = Annotated[str | None, typer.Option(help="Column of a table with one end of a link, by name or number.")]
@@ -185,9 +193,7 @@ def train(
     precision: Precision = DEFAULTS.precision,
     out_folder: Annotated[Path | None, typer.Option("--out", help="Run folder.  [default: runs/GRAPH-MODEL]")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in that folder.")] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with what an interrupted training left there.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue what an interrupted training left there.")] = False,
     checkpoint_every: Annotated[
         float | None,
         typer.Option(help="Seconds between checkpoints, 0: at every iteration.  [default: 1% of the time]"),
@@ -219,29 +225,30 @@ def train(
     split = split_links(data, val=val, test=test, seed=split_seed)
     folder = out_folder or Path("runs") / f"{Path(name).stem}-{model}{'' if config.features else '-no-features'}"
     say = _say_nothing if as_json else note
-    run = finished_run(folder) if resume and not overwrite else None
-    if run is not None:
-        require_same_run(folder, run, config, split)
-        say(f"{folder}: this run is complete, with nothing to resume")
-    else:
-        with _told_how_to_go_on(folder), new_run_folder(folder, overwrite=overwrite, resume=resume) as place:
-            say(f"{name}: {data} · {data.cleaning}")
-            if resume and not has_checkpoint(place.checkpoint):
-                say(f"{folder}: nothing to resume, so from the beginning")
-            parameters = asdict(config)
-            estimator = ESTIMATORS[parameters.pop("model")](**parameters, progress=not as_json)
-            validation = split.val if len(split.val) else None
-            estimator.fit(split.train, validation=validation, checkpoint=place, checkpoint_every=checkpoint_every)
-            run = estimator.to_run(split, dataset=name, recipe=reading.recipe)
-            place.write(run, patience=PATIENCE, tell=note)
-        say(f"trained {model.upper()} in {run.facts.seconds:.1f} s, kept in {folder}")
-        for picture in (folder / f"{kind}.png" for kind in KINDS):
-            if picture.exists():
-                say(f"{picture}: this picture is of the run before; vgae plot draws it again")
-    if as_json:
-        print_json(_summary(folder, run))
-    else:
-        print_scores(run.metrics, _paper_of(run), ("auc", "ap"))
+    with _told_what_is_kept(folder):
+        run = finished_run(folder) if resume and not overwrite else None
+        if run is not None:
+            require_same_run(folder, run, config, split)
+            say(f"{folder}: this run is complete, with nothing to resume")
+        else:
+            with new_run_folder(folder, overwrite=overwrite, resume=resume) as place:
+                say(f"{name}: {data} · {data.cleaning}")
+                if resume and not has_checkpoint(place.checkpoint):
+                    say(f"{folder}: nothing to resume, so from the beginning")
+                parameters = asdict(config)
+                estimator = ESTIMATORS[parameters.pop("model")](**parameters, progress=not as_json)
+                validation = split.val if len(split.val) else None
+                estimator.fit(split.train, validation=validation, checkpoint=place, checkpoint_every=checkpoint_every)
+                run = estimator.to_run(split, dataset=visible(name), recipe=reading.recipe)
+                place.write(run, patience=PATIENCE, tell=note)
+            say(f"trained {model.upper()} in {run.facts.seconds:.1f} s, kept in {folder}")
+            for picture in (folder / f"{kind}.png" for kind in KINDS):
+                if picture.exists():
+                    say(f"{picture}: this picture is of the run before; vgae plot draws it again")
+        if as_json:
+            print_json(_summary(folder, run))
+        else:
+            print_scores(run.metrics, _paper_of(run), ("auc", "ap"))
 
 
 @app.command()
@@ -253,21 +260,20 @@ def evaluate(
     run = read_run(run_folder)
     estimator = ESTIMATORS[run.config.model].from_run(run)
     metrics = evaluate_split(estimator, run.split)
-    links, non_links = score_held_out(estimator, _held_out(run_folder, run))
-    raw, calibrated = (
-        reliability_of(calibration, links, non_links, estimator.density())
-        for calibration in (Calibration(shift=0.0), estimator.calibration())
-    )
+    raw, calibrated = estimator.reliability(_held_out(run_folder, run))
     errors = raw.expected_calibration_error, calibrated.expected_calibration_error
     if as_json:
         curve = {name: values.tolist() for name, values in vars(calibrated).items()}
-        described = {"error_raw": errors[0], "error_calibrated": errors[1], "curve": curve}
+        pairs = "test" if run.split.test else "validation, each half by a fit to the other"
+        described = {"pairs": pairs, "error_raw": errors[0], "error_calibrated": errors[1], "curve": curve}
         print_json(_summary(run_folder, run) | metrics | {"calibration": described})
     else:
         print_scores(metrics, _paper_of(run))
         tell(
             f"Probabilities are off by {errors[1]:.4f} on average at the graph's density; σ(logit) by {errors[0]:.4f}."
         )
+        if not run.split.test:
+            tell("There are no test pairs: each half of the validation pairs was judged by a fit to the other half.")
 
 
 @app.command()
@@ -291,15 +297,12 @@ def plot(
         figure = training_curves(run.history)
     else:
         estimator = ESTIMATORS[run.config.model].from_run(run)
-        scores = score_held_out(estimator, _held_out(run_folder, run))
+        held_out = _held_out(run_folder, run)
         if kind == "ranking":
-            figure = ranking_curves(*scores)
+            figure = ranking_curves(*score_held_out(estimator, held_out))
         else:
-            ways = {"σ(logit)": Calibration(shift=0.0), "calibrated": estimator.calibration()}
-            density = estimator.density()
-            figure = reliability_curves(
-                {name: reliability_of(way, *scores, density, equal_counts) for name, way in ways.items()}
-            )
+            raw, calibrated = estimator.reliability(held_out, equal_counts)
+            figure = reliability_curves({"σ(logit)": raw, "calibrated": calibrated})
     save_figure(figure, path)
     note(f"drew {path}")
 
@@ -309,12 +312,13 @@ def plot(
 def embed(
     run_folder: RunFolder,
     out_file: Annotated[Path, typer.Option("--out", help="csv, parquet, npz, or txt (word2vec's).")],
+    spreadsheet_safe: SpreadsheetSafe = False,
     *,
     elsewhere: Options,
 ) -> None:
     """Write the embedding of every node, with its id; of another graph or of new nodes too, if the run has features."""
     estimator = _open_run(run_folder, **elsewhere)
-    write_embeddings(out_file, _ids(estimator.graph_), estimator.transform())
+    write_embeddings(out_file, _ids(estimator.graph_), estimator.transform(), spreadsheet_safe=spreadsheet_safe)
     note(f"wrote {estimator.graph_.num_nodes:,} embeddings to {out_file}")
 
 
@@ -330,18 +334,22 @@ def recommend(
     samples: Samples = None,
     seed: DrawSeed = None,
     out_file: OutCsv = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
     *,
     elsewhere: Options,
 ) -> None:
     """Name the most likely links that are not known yet, of the whole graph or node by node."""
+    if node and every_node:
+        raise InputError("--node and --every-node: give one of the two, some nodes or all of them.")
+    _require_file_for(spreadsheet_safe, out_file)
     estimator = _open_run(run_folder, **elsewhere)
-    ids = [str(name) for name in _ids(estimator.graph_)]
+    ids = _ids(estimator.graph_)
     nodes: list[int] | None = list(range(len(ids))) if every_node else None
     if node:
         nodes = _places(ids, node)
     found = estimator.recommend(top, nodes, samples=samples, seed=seed)
-    _give_links(found, ids, out_file, as_json=as_json)
+    _give_links(found, ids, out_file, spreadsheet_safe=spreadsheet_safe, as_json=as_json)
 
 
 @app.command()
@@ -356,12 +364,12 @@ def similar(
 ) -> None:
     """Name the nodes whose embeddings are nearest to a node's, by the cosine."""
     estimator = _open_run(run_folder, **elsewhere)
-    ids = [str(name) for name in _ids(estimator.graph_)]
-    found = estimator.similar(_places(ids, [node])[0], top)
+    ids = _ids(estimator.graph_)
+    near = [(str(ids[other]), cosine) for other, cosine in estimator.similar(_places(ids, [node])[0], top)]
     if as_json:
-        print_json({"node": node, "similar": [{"node": ids[other], "cosine": cosine} for other, cosine in found]})
+        print_json({"node": node, "similar": [{"node": name, "cosine": cosine} for name, cosine in near]})
         return
-    print_table(("node", "cosine"), [(ids[other], f"{cosine:.4f}") for other, cosine in found])
+    print_table(("node", "cosine"), [(name, f"{cosine:.4f}") for name, cosine in near])
 
 
 @app.command()
@@ -376,16 +384,18 @@ def predict(
     target: Target = None,
     delimiter: Delimiter = None,
     header: Header = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
     as_json: Json = False,
     *,
     elsewhere: Options,
 ) -> None:
     """Give the probability of a link for each pair of a table."""
+    _require_file_for(spreadsheet_safe, out_file)
     estimator = _open_run(run_folder, **elsewhere)
-    ids = [str(name) for name in _ids(estimator.graph_)]
+    ids = _ids(estimator.graph_)
     index = read_pairs(pairs, ids, source=source, target=target, delimiter=delimiter, header=header)
     found = estimator.predict_links(index, samples=samples, seed=seed)
-    _give_links(found, ids, out_file, as_json=as_json)
+    _give_links(found, ids, out_file, spreadsheet_safe=spreadsheet_safe, as_json=as_json)
 
 
 @app.command()
@@ -432,36 +442,26 @@ def reproduce_paper(
         raise InputError(f"figure: {figure!r} is not one of {', '.join(FIGURES)}.")
     tasks = plan(dataset or DATASETS_OF_PAPER, model or METHODS, runs=1 if quick else runs, splits=splits)
     store = Store(out_folder, splits=splits)
-    results: list[Result] = []
-    bar = Progress(
-        TextColumn("{task.completed}/{task.total} runs"), BarColumn(), TimeRemainingColumn(elapsed_when_finished=True)
-    )
-    bar_task = bar.add_task("", total=len(tasks))
-    shown = notes if notes.is_terminal and not as_json else Console(quiet=True)
-    with Live(console=shown, refresh_per_second=2) as live:
-        for result in reproduce(tasks, store):
-            results.append(result)
-            bar.update(bar_task, completed=len(results))
-            live.update(Group(table_1(summarise(results)), bar))
-    table = summarise(results)
-    cells = {name: {method: asdict(cell) for method, cell in row.items()} for name, row in table.items()}
-    write_json(out_folder / "table.json", cells)
-    Archive(__version__, splits, store.sessions(), results).write(out_folder / "results.json")
-    for name, text in (("table.md", to_markdown(table)), ("table.tex", to_latex(table))):
-        with atomic_write(out_folder / name) as file:
-            file.write(text.encode())
-    written = ["table.json", "table.md", "table.tex", "results.json"]
-    if figure != "none" and "VGAE" in table.get("cora", {}):
-        embedding, cora = embed_cora(latent_dim=2) if figure == "2d" else embed_cora()
-        picture = latent_space(project(embedding, "tsne" if figure == "2d" else figure), cora.edges, cora.labels)
-        for name in ("figure-1.png", "figure-1.svg"):
-            save_figure(picture, out_folder / name)
-            written.append(name)
-    if as_json:
-        print_json(cells)
-    else:
-        out.print(table_1(table), soft_wrap=True)
-        note(f"kept in {out_folder}: {', '.join(written)}")
+    with _told_how_many_are_stored(tasks, store):
+        results = _watched(reproduce(tasks, store), total=len(tasks), quiet=as_json)
+        table = summarise(results)
+        cells = {name: {method: asdict(cell) for method, cell in row.items()} for name, row in table.items()}
+        write_json(out_folder / "table.json", cells)
+        Archive(__version__, splits, store.sessions(), results).write(out_folder / "results.json")
+        write_text(out_folder / "table.md", to_markdown(table))
+        write_text(out_folder / "table.tex", to_latex(table))
+        written = ["table.json", "table.md", "table.tex", "results.json"]
+        if figure != "none" and "VGAE" in table.get("cora", {}):
+            embedding, cora = embed_cora(latent_dim=2) if figure == "2d" else embed_cora()
+            picture = latent_space(project(embedding, "tsne" if figure == "2d" else figure), cora.edges, cora.labels)
+            for name in ("figure-1.png", "figure-1.svg"):
+                save_figure(picture, out_folder / name)
+                written.append(name)
+        if as_json:
+            print_json(cells)
+        else:
+            print_table_1(table)
+            note(f"kept in {out_folder}: {', '.join(written)}")
 
 
 @app.command()
@@ -473,15 +473,13 @@ def report(
     out_file: Annotated[Path, typer.Option("--out", help="The page, in Markdown.")] = Path("results.md"),
 ) -> None:
     """Write a page about reproductions of the paper: tables, hardware and time, and where we differ and why."""
-    page = results_page([Archive.read(path) for path in files], figure)
-    with atomic_write(out_file) as file:
-        file.write(page.encode())
+    write_text(out_file, results_page([Archive.read(path) for path in files], figure))
     note(f"wrote {out_file}")
 
 
 @app.command("plan")
 @with_options("tables", READING)
-def plan_training(
+def plan_command(
     graph: GraphName,
     model: Model = DEFAULTS.model,
     no_features: NoFeatures = False,
@@ -509,24 +507,21 @@ def plan_training(
     place = choose_device(config.device)
     name, reading = _open_graph(graph, **tables)
     data = reading.graph
-    work = workload(data, config)
-    rates = calibrate(place, config.latent_dim, precision=config.precision)
-    choice = choose_objective(work, config.iterations, place, lambda: rates)
-    costs = [estimate(work, rates, objective) for objective in ("exact", "sampled")]
-    available = bytes_available(place)
+    found = plan_training(data, config, place)
     if as_json:
-        described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.bytes} for cost in costs}
-        print_json({"dataset": name, "auto": choice.objective, "available_bytes": available, **described})
+        described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.memory.largest} for cost in found.costs}
+        available = found.room.device or found.room.host
+        print_json({"dataset": name, "auto": found.choice.objective, "available_bytes": available, **described})
         return
     note(f"{name}: {data} · on {describe_machine()}")
     titles = ("objective", "an iteration", f"{iterations} iterations", "memory", "fits")
     rows = []
-    for cost in costs:
-        fits = "yes" if cost.bytes <= available else "no"
+    for cost in found.costs:
+        fits = "yes" if cost.memory.fits(found.room) else "no"
         whole = duration(iterations * cost.seconds)
-        rows.append((cost.objective, duration(cost.seconds), whole, f"{cost.bytes / 1e9:.2f} GB", fits))
+        rows.append((cost.objective, duration(cost.seconds), whole, f"{cost.memory.largest / 1e9:.2f} GB", fits))
     print_table(titles, rows, numbers=titles[1:])
-    tell(f"--objective auto would be {choice.objective}: {choice.reason}")
+    tell(f"--objective auto would be {found.choice.objective}: {found.choice.reason}")
 
 
 @app.command()
@@ -551,32 +546,81 @@ def _say_nothing(_: str) -> None:
 
 
 @contextmanager
-def _told_how_to_go_on(folder: Path) -> Iterator[None]:
-    """On Ctrl-C, say which command goes on with what is kept of a training, if anything is."""
+def _told_what_is_kept(folder: Path) -> Iterator[None]:
+    """On Ctrl-C, look at what the run folder holds and say it, with the command that continues where there is one."""
+    before = _identity(folder / CONFIG)
     try:
         yield
     except KeyboardInterrupt:
-        if stage_of(folder) is not Stage.UNFINISHED:
-            raise
-        given = [argument for argument in sys.argv[1:] if argument not in ("--overwrite", "--resume")]
-        command = shlex.join(["vgae", *given, "--resume"])
-        iteration = kept_iteration(folder / CHECKPOINT)
-        raise StoppedError(f"Interrupted at iteration {iteration}; {command} goes on") from None
+        if stage_of(folder) is Stage.UNFINISHED:
+            iteration = kept_iteration(folder / CHECKPOINT)
+            when = "" if iteration is None else f" after iteration {iteration}"
+            words = f"Interrupted{when}. To continue, run: {_same_command('--resume')}"
+        elif _identity(folder / CONFIG) != before:
+            words = f"Interrupted, but the run is complete in {folder}."
+        elif before is not None:
+            words = f"Interrupted; nothing was kept, and the run in {folder} is as it was."
+        else:
+            words = "Interrupted; nothing was kept."
+        raise StoppedError(words) from None
 
 
-def _open_graph(given: str, **options: Any) -> tuple[str, Reading]:
-    """A dataset by name or a graph from a file, with the name it goes by; what was assumed in reading is told."""
+@contextmanager
+def _told_how_many_are_stored(tasks: Sequence[Task], store: Store) -> Iterator[None]:
+    """On Ctrl-C, say how much of a reproduction is stored, and which command continues."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        words = f"Interrupted; {store.count(tasks)} of {len(tasks)} results are stored in {store.folder}"
+        raise StoppedError(f"{words}. To continue, run: {_same_command()}") from None
+
+
+def _same_command(*options: str) -> str:
+    """What was called, as a line for the shell, with other ways to start in place of those that were given."""
+    given = [argument for argument in sys.argv[1:] if argument not in ("--overwrite", "--resume", "--debug")]
+    return shell_line(["vgae", *given, *options])
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file has a name: another one after it was replaced."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _watched(results: Generator[Result], *, total: int, quiet: bool) -> list[Result]:
+    """All results, shown on a terminal as they come: the table as far as it is known, and the time left."""
+    found: list[Result] = []
+    bar = Progress(
+        TextColumn("{task.completed}/{task.total} runs"), BarColumn(), TimeRemainingColumn(elapsed_when_finished=True)
+    )
+    task = bar.add_task("", total=total)
+    with closing(results), Live(console=progress_console(quiet=quiet), refresh_per_second=2) as live:
+        for result in results:
+            found.append(result)
+            bar.update(task, completed=len(found))
+            live.update(Group(table_1(summarise(found)), bar))
+    return found
+
+
+def _open_graph(given: str, *, recipe: FeatureRecipe | None = None, **options: Any) -> tuple[str, Reading]:
+    """A dataset by name or a graph from a file, with the name it goes by; what was assumed in reading is told.
+
+    Features of a table of nodes are made by the recipe, if there is one; a dataset has its own.
+    """
     if given.lower() in DATASETS:
         asked = [name for name, value in options.items() if value is not None]
         if asked:
             raise InputError(f"{given}: this is a dataset, and {', '.join(asked)} can be given for tables of your own.")
         return given.lower(), Reading(load_dataset(given))
     path = Path(given)
-    if not path.suffix and not path.exists():
+    if not path.suffix and not os.path.exists(path):  # noqa: PTH110 - which is no error for any name
         raise InputError(
             f"{given!r} is neither a known dataset ({', '.join(DATASETS)}) nor a file; see vgae datasets for the first."
         )
-    reading = read_any(path, **options)
+    reading = read_any(path, recipe=recipe, **options)
     for line in reading.report(str(path)):
         note(line)
     return str(path), reading
@@ -606,32 +650,38 @@ def _open_run(
     if graph is not None:
         _, reading = _open_graph(graph, features=features, id=id, weight=weight, recipe=run.recipe)
         return estimator.on(reading.graph)
-    own, known = run.split.train, np.concatenate([run.split.val.links, run.split.test.links])
-    reading = read_more(own, run.recipe, links=new_links, nodes=features, id=id, weight=weight)
+    reading = read_more(run.split.train, run.recipe, links=new_links, nodes=features, id=id, weight=weight)
     for line in reading.report(str(new_links or folder)):
         note(line)
-    return estimator.on(reading.graph, known=known)
+    return estimator.on(reading.graph)
 
 
-def _give_links(links: Links, ids: list[str], out_file: Path | None, *, as_json: bool) -> None:
+def _give_links(
+    links: Links, ids: Sequence[Any], out_file: Path | None, *, spreadsheet_safe: bool, as_json: bool
+) -> None:
     """Pairs with probability, logit and, over draws, std: into a csv file, as JSON, or as a table."""
     numbers = {"probability": links.probabilities, "logit": links.logits}
     if links.std is not None:
         numbers["std"] = links.std
     columns = ("source", "target", *numbers)
-    rows = [
-        (ids[i], ids[j], *(f"{value:.6g}" for value in values))
-        for (i, j), *values in zip(links.pairs.tolist(), *(column.tolist() for column in numbers.values()), strict=True)
-    ]
+    values = [[f"{value:.6g}" for value in row] for row in zip(*map(np.ndarray.tolist, numbers.values()), strict=True)]
+    pairs = links.pairs.tolist()
     if out_file is not None:
-        write_csv(out_file, columns, rows)
+        cells = without_formulas(ids) if spreadsheet_safe else ids
+        write_csv(out_file, columns, ((cells[i], cells[j], *row) for (i, j), row in zip(pairs, values, strict=True)))
+    rows = [(str(ids[i]), str(ids[j]), *row) for (i, j), row in zip(pairs, values, strict=True)]
     if as_json:
-        plain = [(i, j, *(float(value) for value in values)) for i, j, *values in rows]
+        plain = [(i, j, *(float(value) for value in row)) for i, j, *row in rows]
         print_json({"links": [dict(zip(columns, row, strict=True)) for row in plain]})
     elif out_file is not None:
         note(f"wrote {len(rows):,} links to {out_file}")
     else:
         print_table(columns, rows)
+
+
+def _require_file_for(spreadsheet_safe: bool, out_file: Path | None) -> None:
+    if spreadsheet_safe and out_file is None:
+        raise InputError("--spreadsheet-safe: this option is for csv files; name one with --out.")
 
 
 def _held_out(folder: Path, run: Run) -> HeldOut:
@@ -642,13 +692,18 @@ def _held_out(folder: Path, run: Run) -> HeldOut:
     return held_out
 
 
-def _places(ids: list[str], names: list[str]) -> list[int]:
+def _places(ids: Sequence[Any], names: list[str]) -> list[int]:
     """The indices of nodes that are given by their ids."""
-    place = {name: index for index, name in enumerate(ids)}
+    place = {str(name): index for index, name in enumerate(ids)}
     for name in names:
         if name not in place:
-            raise InputError(f"{name!r} is not a node of this run; ids look like {', '.join(ids[:3])}.")
+            raise InputError(f"{name!r} is not a node of this run; ids look like {', '.join(map(_in_short, ids[:3]))}.")
     return [place[name] for name in names]
+
+
+def _in_short(name: object) -> str:
+    text = str(name)
+    return text if len(text) <= 40 else f"{text[:40]}…"
 
 
 def _ids(graph: Graph) -> list[Any]:
@@ -677,37 +732,24 @@ def _paper_of(run: Run) -> tuple[float, float] | None:
     return paper_result(run.facts.dataset, run.config.model, features=run.facts.num_features > 0)
 
 
+def _run(arguments: list[str]) -> int | None:
+    for argument in arguments:
+        if "\0" in argument:
+            raise InputError(f"{argument!r}: no name of a file and no option can hold a NUL character.")
+    code: int | None = app(arguments, prog_name="vgae", standalone_mode=False)
+    return code
+
+
 def main() -> None:
-    """Run the command and end the process with its exit code."""
+    """Run the command and, unless all went well, end the process with its exit code."""
+    prepare_streams()
     debug = "--debug" in sys.argv[1:]  # anywhere: it is about the process, not about a command
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"] or ["--help"]
-    try:
-        code = app(arguments, prog_name="vgae", standalone_mode=False)
-        if code == INTERRUPTED:  # typer makes an exit code of Ctrl-C
-            raise KeyboardInterrupt
-    except (KeyboardInterrupt, typer.Abort):
-        code = _fail("Interrupted; nothing new was kept", INTERRUPTED, debug)
-        sys.stdout.flush()
-        sys.stderr.flush()
+    code = exit_code_of(partial(_run, arguments), debug=debug)
+    if code == INTERRUPTED:
         os._exit(code)  # where Ctrl-C hit an import, sys.exit would end in death by SIGINT and another exit code
-    except StoppedError as error:
-        sys.exit(_fail(str(error), INTERRUPTED, debug))
-    except InputError as error:
-        sys.exit(_fail(str(error), 2, debug))
-    except VgaeError as error:
-        sys.exit(_fail(str(error), 1, debug))
-    except UsageError as error:
-        sys.exit(_fail(error.format_message(), 2, debug))  # type: ignore[attr-defined]
-    except Exception as error:  # noqa: BLE001 - the boundary to a person: a sentence instead of a traceback
-        sys.exit(_fail(f"Unexpected {type(error).__name__}: {error}; --debug shows where.", 1, debug))
-
-
-def _fail(message: str, code: int, debug: bool) -> int:
-    if debug:
-        traceback.print_exc()
-    sentence = " ".join(message.split()).rstrip(".") + "."
-    print(f"vgae: {sentence}", file=sys.stderr)
-    return code
+    if code:
+        sys.exit(code)
 
 
 @app.callback(invoke_without_command=True)
@@ -715,5 +757,5 @@ def _options(
     version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
 ) -> None:
     if version:
-        out.print(__version__, highlight=False)
+        tell(__version__)
         raise typer.Exit

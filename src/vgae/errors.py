@@ -22,4 +22,8 @@ class SaveError(VgaeError, OSError):
 
 
 class StoppedError(VgaeError):
-    """The command was interrupted with Ctrl-C; the message says what is kept and how to go on."""
+    """The command was interrupted with Ctrl-C; the message says what is kept and which command continues."""
+
+
+class OutputClosedError(VgaeError):
+    """Whoever read standard output has closed it, as `head` does; there is nothing left to say."""

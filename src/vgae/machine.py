@@ -1,7 +1,8 @@
-"""What a measurement ran on, in one line: it stands beside every figure."""
+"""The machine: what a measurement ran on, in one line, and which of its devices work goes to."""
 
 import os
 import platform
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
@@ -16,6 +17,12 @@ def describe_machine() -> str:
         parts.append(torch.cuda.get_device_name())
     parts.append(f"Python {platform.python_version()}, torch {torch.__version__}, vgae {__version__}")
     return " · ".join(parts)
+
+
+def working_on(device: torch.device) -> AbstractContextManager[None]:
+    """While entered, this GPU is the current one: streams, recordings and kernels go to the current device."""
+    entered: AbstractContextManager[None] = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+    return entered
 
 
 def _processor() -> str:

@@ -6,13 +6,14 @@ import signal
 import statistics
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import vgae
+from command import run_vgae
+from processes import wait_until
 from vgae.errors import InputError
 from vgae.experiments.paper import TABLE_1, paper_result
 from vgae.experiments.reproduce import (
@@ -31,6 +32,22 @@ from vgae.experiments.reproduce import (
 )
 from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
+
+TASK = '{"dataset": "cora", "method": "GAE", "split": 0, "seed": 0}'
+FORGED = [
+    "",
+    "[]",
+    '{"auc": 1}',
+    f'{{"task": {TASK}, "auc": NaN, "ap": 0.5, "seconds": 1}}',
+    f'{{"task": {TASK}, "auc": 0.5, "ap": Infinity, "seconds": 1}}',
+    f'{{"task": {TASK}, "auc": 5.5, "ap": 0.5, "seconds": 1}}',
+    f'{{"task": {TASK}, "auc": "0.5", "ap": 0.5, "seconds": 1}}',
+    f'{{"task": {TASK}, "auc": 0.5, "ap": 0.5, "seconds": Infinity}}',
+    f'{{"task": {TASK}, "auc": 0.5, "ap": 0.5, "seconds": 1, "more": 1}}',
+    '{"task": {"dataset": "evil", "method": "GAE", "split": 0, "seed": 0}, "auc": 0.5, "ap": 0.5, "seconds": 1}',
+    '{"task": {"dataset": "cora", "method": "GAE", "split": 0.5, "seed": 0}, "auc": 0.5, "ap": 0.5, "seconds": 1}',
+    '{"task": null, "auc": 0.5, "ap": 0.5, "seconds": 1}',
+]
 
 
 def result(method: str, seed: int, auc: float, ap: float) -> Result:
@@ -58,6 +75,7 @@ def test_plan_gives_run_i_seed_i_and_split_i_modulo_the_splits() -> None:
         (["karate"], METHODS, 1, "cora, citeseer, pubmed"),
         (["cora"], ["GCN"], 1, "SC, DW, GAE"),
         (["cora"], METHODS, 0, "at least 1"),
+        (["cora"], METHODS, 10**9, "at most 10,000"),
     ],
 )
 def test_bad_plans_list_what_is_known(datasets: list[str], methods: list[str], runs: int, words: str) -> None:
@@ -71,10 +89,12 @@ def test_cells_are_means_and_standard_errors_in_percent() -> None:
     assert cell.auc == pytest.approx(93.0)
     assert cell.auc_error == pytest.approx(100 * statistics.stdev(values) / 3**0.5)
     assert (cell.ap, cell.ap_error, cell.num_runs) == (50.0, 0.0, 3)
+    alone = summarise([result("GAE", 0, 0.9, 0.5)])["cora"]["GAE"]
+    assert (alone.auc_error, alone.ap_error) == (None, None)
 
 
 def test_tables_show_ours_the_papers_and_the_difference() -> None:
-    table = {"cora": {"VGAE": Cell(91.04, 93.0, 0.26, 0.3, 10), "SC": Cell(84.6, 88.0, float("nan"), float("nan"), 1)}}
+    table = {"cora": {"VGAE": Cell(91.04, 93.0, 0.26, 0.3, 10), "SC": Cell(84.6, 88.0, None, None, 1)}}
     markdown = to_markdown(table)
     assert "| cora | VGAE | 91.0 ± 0.3 | 91.4 | -0.4 | 93.0 ± 0.3 | 92.6 | +0.4 | 10 |" in markdown
     assert "| cora | SC | 84.6 | 84.6 | +0.0 | 88.0 | 88.5 | -0.5 | 1 |" in markdown
@@ -114,31 +134,40 @@ def test_used_folder_and_damaged_result_are_refused(tmp_path: Path) -> None:
     store = Store(tmp_path / "results", splits=1)
     task = Task("cora", "GAE", 0, 0)
     (tmp_path / "results" / "runs").mkdir()
-    (tmp_path / "results" / "runs" / task.file_name).write_text('{"auc": 1}')
-    with pytest.raises(InputError, match="not a stored result"):
-        store.get(task)
+    for forged in FORGED:
+        (tmp_path / "results" / "runs" / task.file_name).write_text(forged)
+        with pytest.raises(InputError, match="not a stored result"):
+            store.get(task)
+        archive = f'{{"format": 1, "vgae": "1", "splits": 1, "sessions": [], "results": [{forged or 0}]}}'
+        (tmp_path / "results.json").write_text(archive)
+        with pytest.raises(InputError, match=r"not the results\.json"):
+            Archive.read(tmp_path / "results.json")
+    (tmp_path / "results" / "sessions").mkdir()
+    for forged in (
+        "{}",
+        '{"machine": "m", "num_runs": 1, "seconds": NaN}',
+        '{"machine": 1, "num_runs": 1, "seconds": 1}',
+    ):
+        (tmp_path / "results" / "sessions" / "0000.json").write_text(forged)
+        with pytest.raises(InputError, match=r"0000\.json: not what vgae reproduce writes"):
+            store.sessions()
 
 
 def test_killed_reproduction_ends_with_the_numbers_of_an_uninterrupted_one(tmp_path: Path) -> None:
-    def command(folder: str) -> list[str]:
-        arguments = ["--dataset", "cora", "--model", "GAE*", "--model", "SC", "--runs", "3", "--out", folder]
-        return [sys.executable, "-m", "vgae", "reproduce", *arguments]
-
-    whole = subprocess.run(command("whole"), cwd=tmp_path, capture_output=True, text=True, check=True)
-    process = subprocess.Popen(command("killed"), cwd=tmp_path, start_new_session=True)
-    for _ in range(600):
-        if len(list((tmp_path / "killed" / "runs").glob("*.json"))) >= 2:
-            break
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    arguments = ["reproduce", "--dataset", "cora", "--model", "GAE*", "--model", "SC", "--runs", "2", "--out"]
+    whole = run_vgae(*arguments, "whole", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    command = [sys.executable, "-m", "vgae", *arguments, "killed"]
+    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True) as process:
+        wait_until(lambda: list((tmp_path / "killed" / "runs").glob("cora*.json")))
+        os.killpg(process.pid, signal.SIGKILL)
     stored = {path.name: path.read_bytes() for path in (tmp_path / "killed" / "runs").glob("cora*.json")}
     assert stored
-    resumed = subprocess.run(command("killed"), cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert resumed.stdout == whole.stdout
+    resumed = run_vgae(*arguments, "killed", cwd=tmp_path)
+    assert (resumed.returncode, resumed.stdout) == (0, whole.stdout)
     assert (tmp_path / "killed/table.json").read_bytes() == (tmp_path / "whole/table.json").read_bytes()
     sessions = Archive.read(tmp_path / "killed/results.json").sessions
-    assert [session.num_runs for session in sessions] == [6 - len(stored)]
+    assert [session.num_runs for session in sessions] == [4 - len(stored)]
     for name, content in stored.items():
         assert (tmp_path / "killed" / "runs" / name).read_bytes() == content
 

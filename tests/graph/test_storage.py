@@ -14,7 +14,7 @@ import pytest
 from helpers import message_of
 from vgae.errors import InputError
 from vgae.graph.embeddings import write_embeddings
-from vgae.graph.files import write_csv
+from vgae.graph.exports import write_csv
 from vgae.graph.storage import atomic_write, open_plain, read_json, read_plain, write_json
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, FIFOs and permissions as POSIX has them")

@@ -1,6 +1,7 @@
 """Pictures: what is drawn is what was given."""
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -40,6 +41,19 @@ def test_nodes_without_a_label_are_grey_and_named_so() -> None:
     (axes,) = latent_space(POINTS, LINKS, np.array([2, -1, 0, 2])).axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["no label", "0", "2"]
     np.testing.assert_array_equal(axes.collections[1].get_offsets(), POINTS[[1]])
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_classes_may_have_any_name(tmp_path: Path, ending: str) -> None:
+    names = ["half \ud800", "\x1b[31m\x0b", "$x^{$", "_hidden", "👩 שלום 日本", "", "x" * 5000, "]]>&<a\nb"]
+    shown = ["half \\ud800", "\\x1b[31m\\x0b", "$x^{$", "_hidden", "👩 שלום 日本", "", "x" * 39 + "…", "]]>&<a\\nb"]
+    labels, points = np.array(names, dtype=object), np.arange(16.0).reshape(8, 2)
+    figure = latent_space(points, LINKS, labels)
+    texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert sorted(texts) == sorted(shown)
+    save_figure(figure, tmp_path / f"a.{ending}")
+    if ending == "svg":
+        assert ElementTree.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")  # noqa: S314 - our own file
 
 
 def test_without_labels_there_is_one_colour_and_no_legend() -> None:

@@ -10,6 +10,9 @@ Taking log w back gives the probability in this world. Where there are validatio
 
 A held-out set has as many non-links as links, which no graph has; weighted to the density δ, its links count for δ and
 its non-links for 1 - δ of the whole.
+
+What probabilities are judged by must not be what they were fitted to. Where there are no test pairs, the validation
+pairs are halved: each half is judged by the scale that is fitted to the other.
 """
 
 from __future__ import annotations
@@ -45,7 +48,9 @@ class Calibration:
 
     @classmethod
     def fit(cls, links: Scores, non_links: Scores, *, density: float, shift: float) -> Calibration:
-        """The scale of least log loss on held-out logits."""
+        """The scale of least log loss on held-out logits; 1 where there are none of links or none of non-links."""
+        if not len(links) or not len(non_links):
+            return cls(shift)
         logits = np.concatenate([links, non_links]).astype(np.float64) - shift
         labels, weights = labels_and_weights(len(links), len(non_links), density)
 
@@ -125,6 +130,29 @@ def reliability_of(
     borders_of: Callable[[Weights], Weights] = lambda _: EQUAL_WIDTH,
 ) -> Reliability:
     """The reliability of calibrated logits of held-out pairs, weighted to a density; by default bins of equal width."""
+    found = (calibration.probabilities(links), calibration.probabilities(non_links))
+    return _reliability(*found, density, borders_of)
+
+
+def reliability_by_halves(
+    links: Scores,
+    non_links: Scores,
+    density: float,
+    shift: float,
+    borders_of: Callable[[Weights], Weights] = lambda _: EQUAL_WIDTH,
+) -> Reliability:
+    """The reliability of held-out pairs that there are no others to fit a scale to: each half by the other's scale."""
+    found = np.empty(len(links)), np.empty(len(non_links))
+    for half in (0, 1):
+        fitted = Calibration.fit(links[1 - half :: 2], non_links[1 - half :: 2], density=density, shift=shift)
+        for probabilities, logits in zip(found, (links, non_links), strict=True):
+            probabilities[half::2] = fitted.probabilities(logits[half::2])
+    return _reliability(*found, density, borders_of)
+
+
+def _reliability(
+    links: Weights, non_links: Weights, density: float, borders_of: Callable[[Weights], Weights]
+) -> Reliability:
     labels, weights = labels_and_weights(len(links), len(non_links), density)
-    probabilities = calibration.probabilities(np.concatenate([links, non_links]))
+    probabilities = np.concatenate([links, non_links])
     return reliability(probabilities, labels, weights, borders_of(probabilities))

@@ -19,8 +19,12 @@ Scores = npt.NDArray[np.floating]
 
 def auc_and_ap(links: Scores, non_links: Scores) -> dict[str, float]:
     """The paper's two metrics, as fractions of 1."""
-    if len(links) == 0 or len(non_links) == 0:
+    if len(links) == 0 and len(non_links) == 0:
         raise InputError("There are no held-out pairs to score: hold out links with val and test above 0.")
+    if len(links) == 0 or len(non_links) == 0:
+        raise InputError(
+            f"Links and non-links are needed to score, and there are {len(links)} links and {len(non_links)} non-links."
+        )
     labels = np.arange(len(links) + len(non_links)) < len(links)
     scores = np.concatenate([links, non_links])
     return {

@@ -1,21 +1,21 @@
 """Running the paper again: datasets × methods × runs, each result stored the moment it is there.
 
 Run i has seed i and split i mod K: with K = 1, the default, ten initialisations on one split, as in the paper. A result
-is one small file, written in one step and never changed, so a reproduction that is killed goes on where it stopped and
-ends with the same numbers. Every run has one thread to itself, and as many run side by side as there are cores: a
+is one small file, written in one step and never changed, so a reproduction that was killed continues where it stopped
+and ends with the same numbers. Every run has one thread to itself, and as many run side by side as there are cores: a
 result then depends neither on the number of cores nor on what else is running.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,13 @@ from vgae.baselines import BASELINES
 from vgae.errors import InputError
 from vgae.evaluation.evaluate import Scorer, evaluate
 from vgae.experiments.paper import TABLE_1
+from vgae.experiments.workers import WorkerKilledError, results_of
 from vgae.graph.datasets import load_dataset
 from vgae.graph.files import atomic_write, read_json, write_json
 from vgae.graph.graph import Graph
 from vgae.graph.split import split_links
 from vgae.machine import describe_machine
+from vgae.memory import bytes_free
 from vgae.train.config import Config
 from vgae.train.trainer import train
 from vgae.version import __version__
@@ -40,6 +42,8 @@ DATASETS = tuple(TABLE_1)
 METHODS = tuple(TABLE_1["cora"])
 PROTOCOL = Config(objective="exact", device="cpu", eval_every=Config().iterations)  # nothing is logged on the way
 FORMAT = 1
+MOST_RUNS = 10_000
+BYTES_OF_A_WORKER = 1.5e9  # at most, on the largest of the datasets
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,18 @@ class Task:
         """Where its result is stored."""
         return f"{self.dataset}-{self.method.replace('*', '-star')}-split{self.split}-seed{self.seed}.json"
 
+    def __str__(self) -> str:
+        return f"{self.method} on {self.dataset} (split {self.split}, seed {self.seed})"
+
+    @classmethod
+    def from_json(cls, values: Any) -> Task:
+        """A task out of a file; ValueError where it is none."""
+        task = cls(**values)
+        known = task.dataset in DATASETS and task.method in METHODS
+        if not known or not all(type(number) is int and number >= 0 for number in (task.split, task.seed)):
+            raise ValueError("not a task")
+        return task
+
 
 @dataclass(frozen=True)
 class Result:
@@ -66,6 +82,15 @@ class Result:
     ap: float
     seconds: float
 
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Result:
+        """A result out of a file; ValueError or TypeError where it is none."""
+        result = cls(**{**values, "task": Task.from_json(values.get("task"))})
+        for value, largest in ((result.auc, 1), (result.ap, 1), (result.seconds, math.inf)):
+            if type(value) not in (int, float) or not (0 <= value <= largest and math.isfinite(value)):
+                raise ValueError("not a result")
+        return result
+
 
 @dataclass(frozen=True)
 class Session:
@@ -75,15 +100,25 @@ class Session:
     num_runs: int
     seconds: float
 
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Session:
+        """A session out of a file; ValueError or TypeError where it is none."""
+        session = cls(**values)
+        counted = type(session.num_runs) is int and session.num_runs >= 0
+        timed = type(session.seconds) in (int, float) and 0 <= session.seconds < math.inf
+        if not (isinstance(session.machine, str) and counted and timed):
+            raise ValueError("not a session")
+        return session
+
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of Table 1: mean and standard error over the runs, in percent."""
+    """One cell of Table 1: mean and standard error over the runs, in percent; one run alone has no standard error."""
 
     auc: float
     ap: float
-    auc_error: float
-    ap_error: float
+    auc_error: float | None
+    ap_error: float | None
     num_runs: int
 
     @classmethod
@@ -105,9 +140,9 @@ class Archive:
     def write(self, path: Path) -> None:
         """Write the file, one run a line."""
         content = {"format": FORMAT, "vgae": self.vgae, "splits": self.splits}
-        lines = [json.dumps(value)[1:-1] for value in ({key: item} for key, item in content.items())]
+        lines = [json.dumps({key: item})[1:-1] for key, item in content.items()]
         for name, items in (("sessions", self.sessions), ("results", self.results)):
-            rows = ",\n  ".join(json.dumps(asdict(item)) for item in items)
+            rows = ",\n  ".join(json.dumps(asdict(item), allow_nan=False) for item in items)
             lines.append(f'"{name}": [\n  {rows}\n]')
         with atomic_write(path) as file:
             file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode())
@@ -119,10 +154,13 @@ class Archive:
         try:
             if content["format"] != FORMAT:
                 raise ValueError
-            sessions = [Session(**session) for session in content["sessions"]]
-            results = [Result(**{**result, "task": Task(**result["task"])}) for result in content["results"]]
-            return cls(content["vgae"], content["splits"], sessions, results)
-        except (KeyError, TypeError, ValueError):
+            sessions = [Session.from_json(session) for session in content["sessions"]]
+            results = [Result.from_json(result) for result in content["results"]]
+            version, splits = content["vgae"], content["splits"]
+            if not isinstance(version, str) or type(splits) is not int or splits < 1 or not results:
+                raise ValueError
+            return cls(version, splits, sessions, results)
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise InputError(f"{path}: not the results.json that vgae reproduce writes.") from None
 
 
@@ -134,8 +172,13 @@ def plan(datasets: Sequence[str], methods: Sequence[str], *, runs: int, splits: 
                 raise InputError(f"{name}: {choice!r} is not one of {', '.join(known)}.")
     if runs < 1 or splits < 1:
         raise InputError(f"runs and splits: at least 1 of each is needed, got {runs} and {splits}.")
+    if runs > MOST_RUNS:
+        raise InputError(f"runs: at most {MOST_RUNS:,} can be asked for, got {runs:,}.")
     tasks = [
-        Task(dataset, method, seed % splits, seed) for dataset in datasets for method in methods for seed in range(runs)
+        Task(dataset, method, seed % splits, seed)
+        for dataset in dict.fromkeys(datasets)
+        for method in dict.fromkeys(methods)
+        for seed in range(runs)
     ]
     return sorted(tasks, key=lambda task: -DATASETS.index(task.dataset))
 
@@ -183,14 +226,17 @@ class Store:
         path = self._path(task)
         if not path.exists():
             return None
-        content = read_json(path)
         try:
-            result = Result(Task(**content.pop("task")), **content)
-        except (KeyError, TypeError):
+            result = Result.from_json(read_json(path))
+        except (TypeError, ValueError):
             raise InputError(f"{path}: not a stored result; delete the file to have the run repeated.") from None
         if result.task != task:
             raise InputError(f"{path}: this is the result of another run; delete the file to have it repeated.")
         return result
+
+    def count(self, tasks: Sequence[Task]) -> int:
+        """How many of these tasks have a result."""
+        return sum(self._path(task).exists() for task in tasks)
 
     def record(self, session: Session) -> None:
         """Store what a sitting took."""
@@ -198,10 +244,16 @@ class Store:
 
     def sessions(self) -> list[Session]:
         """All sittings that came to their end, in order."""
-        return [Session(**read_json(path)) for path in sorted((self.folder / "sessions").glob("*.json"))]
+        found = []
+        for path in sorted((self.folder / "sessions").glob("*.json")):
+            try:
+                found.append(Session.from_json(read_json(path)))
+            except (TypeError, ValueError):
+                raise InputError(f"{path}: not what vgae reproduce writes there; delete the file.") from None
+        return found
 
 
-def reproduce(tasks: Sequence[Task], store: Store, *, workers: int | None = None) -> Iterator[Result]:
+def reproduce(tasks: Sequence[Task], store: Store, *, workers: int | None = None) -> Generator[Result]:
     """Results as they become known: the stored ones at once, the others when they are done."""
     stored = {task: store.get(task) for task in tasks}
     yield from (result for result in stored.values() if result is not None)
@@ -211,21 +263,17 @@ def reproduce(tasks: Sequence[Task], store: Store, *, workers: int | None = None
     started = time.perf_counter()
     for dataset in {task.dataset for task in missing}:
         load_dataset(dataset)  # once, before the workers all ask for it
-    # Fresh processes rather than forks: threads of the numerical libraries do not survive a fork.
-    with ProcessPoolExecutor(
-        max_workers=min(len(missing), workers or os.cpu_count() or 1),
-        mp_context=get_context("spawn"),
-        initializer=torch.set_num_threads,
-        initargs=(1,),
-    ) as pool:
-        pending = [pool.submit(run_task, task) for task in missing]
+    number = int(min(workers or os.cpu_count() or 1, max(1, bytes_free() // BYTES_OF_A_WORKER)))
+    with closing(results_of(_run_in_worker, missing, num_workers=number)) as results:
         try:
-            for future in as_completed(pending):
-                result = future.result()
+            for result in results:
                 store.put(result)
                 yield result
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        except WorkerKilledError as error:
+            raise WorkerKilledError(
+                f"{error}; {store.count(tasks)} of {len(tasks)} results are stored in {store.folder}; "
+                "to continue, run the same command again"
+            ) from None
     store.record(Session(describe_machine(), len(missing), time.perf_counter() - started))
 
 
@@ -249,6 +297,11 @@ def summarise(results: Sequence[Result]) -> dict[str, dict[str, Cell]]:
     }
 
 
+def _run_in_worker(task: Task) -> Result:
+    torch.set_num_threads(1)
+    return run_task(task)
+
+
 def _fit(task: Task, graph: Graph) -> Scorer:
     if task.method.lower() in BASELINES:
         return BASELINES[task.method.lower()](graph, task.seed)
@@ -257,6 +310,6 @@ def _fit(task: Task, graph: Graph) -> Scorer:
     return train(graph if features else graph.without_features(), config)
 
 
-def _error(values: Sequence[float]) -> float:
-    """Standard error of the mean; NaN for a single value."""
-    return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
+def _error(values: Sequence[float]) -> float | None:
+    """Standard error of the mean; a single value has none."""
+    return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else None

@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from vgae.errors import InputError
+from vgae.graph.checks import BACKWARD, FORWARD
 from vgae.graph.columns import Origin, as_weights, find_column, first_true
 from vgae.graph.convert import to_array
 from vgae.graph.graph import Graph
 from vgae.graph.nodes import FeatureRecipe, NodeTable, build_features, notes_on, read_nodes, require_one_row_each
+from vgae.graph.pairs import AnyArray, Pairs
 from vgae.graph.tables import Reading, read_links_among
 
 Weights = npt.NDArray[np.float32] | npt.NDArray[np.float64] | None
@@ -57,8 +59,7 @@ def read_more(
         known = pa.concat_arrays([known, new])
     elif id is not None:
         raise InputError("id: this is about the columns of a node table; give one (features).")
-    pairs = graph.edges
-    weights: Weights = graph.weights
+    pairs, weights = _rows_of(graph)
     if links is not None:
         where = "the node table has no row for it" if nodes else "there is no table of new nodes (features)"
         added, read = read_links_among(
@@ -68,10 +69,30 @@ def read_more(
         weights = _with_weights(weights, read, Origin(str(links)), weight)
     elif weight is not None:
         raise InputError("weight: this is about the columns of a table of links; give one (links).")
-    larger = Graph.from_edges(pairs, num_nodes=len(known), weights=weights)
+    larger = Graph.from_edges(pairs, num_nodes=len(known), weights=weights, directed=graph.directed)
     notes.append(f"{larger.num_edges - graph.num_edges:,} links and {larger.num_nodes - graph.num_nodes:,} nodes more")
-    larger = replace(larger, features=features, node_ids=to_array(names))
+    larger = replace(larger, features=features, node_ids=to_array(names), labels=_labels_of(graph, len(known)))
     return Reading(larger, tuple(notes), recipe, None if nodes is None else str(nodes), tuple(node_notes))
+
+
+def _rows_of(graph: Graph) -> tuple[Pairs, Weights]:
+    """Rows that make the graph's links again, each in its direction; one in both is two rows of half its weight."""
+    pairs, weights = graph.edges, graph.weights
+    if graph.directions is None:
+        return pairs, weights
+    there, back = graph.directions != BACKWARD, graph.directions != FORWARD
+    if weights is not None:
+        halves = np.where(there & back, weights / 2, weights)
+        weights = np.concatenate([halves[there], halves[back]])
+    return np.concatenate([pairs[there], pairs[back][:, ::-1]]), weights
+
+
+def _labels_of(graph: Graph, num_nodes: int) -> AnyArray | None:
+    """The labels of so many nodes, of which the new ones have none."""
+    if graph.labels is None or num_nodes == graph.num_nodes:
+        return graph.labels
+    none = graph.labels.dtype.type(-1).item() if graph.labels.dtype.kind == "f" else -1
+    return to_array([*graph.labels.tolist(), *[none] * (num_nodes - graph.num_nodes)])
 
 
 def _require_new(names: pa.Array, known: pa.Array, origin: Origin) -> None:

@@ -6,10 +6,7 @@ A graph in an npz file has the arrays `edges` (rows of two node indices) and, as
 -1 for one that goes back, 0 for both).
 """
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -142,17 +139,6 @@ def unpack_ids(packed: AnyArray) -> AnyArray:
     if packed.dtype.kind != "U" or not all(row.startswith(JSON_MARK) for row in packed.tolist()):
         return packed
     return to_array([_hashable(json.loads(row.removeprefix(JSON_MARK))) for row in packed.tolist()])
-
-
-def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Rows below the names of their columns, as CSV."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
-    try:
-        with atomic_write(path) as file:
-            file.write(text.getvalue().encode())
-    except OSError as error:
-        raise InputError(f"{path}: the file cannot be written there ({error.strerror}).") from None
 
 
 def _directed_rows(parts: dict[str, AnyArray]) -> tuple[AnyArray, AnyArray | None, bool]:

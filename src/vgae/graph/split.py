@@ -32,6 +32,7 @@ from vgae.graph.pairs import (
     check_pairs,
     contains,
     distinct,
+    num_pairs,
     shown,
     to_ranks,
     whole_number,
@@ -46,6 +47,7 @@ ARRAYS = {
     **{name: replace(COUNT, required=True) for name in ("format", "num_nodes", "seed")},
     "content_hash": Expected("U", (0,), "a SHA-256", required=True),
     **{name: Expected("iu", (2,), "rows of two node indices", required=True) for name in PARTS},
+    "num_graph_links": COUNT,
     "weights": WEIGHTS,
     "directions": DIRECTIONS,
     "node_ids": OF_NODES,
@@ -59,10 +61,14 @@ class LeakError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Pairs kept for evaluation: links of the graph, and as many non-links."""
+    """Pairs kept for evaluation: links of the graph, and as many non-links.
+
+    `num_graph_links` is the number of links of the whole graph that they were held out of, where that is known.
+    """
 
     links: Pairs
     non_links: Pairs
+    num_graph_links: int | None = None
 
     @classmethod
     def none(cls) -> HeldOut:
@@ -94,6 +100,12 @@ class LinkSplit:
     val: HeldOut
     test: HeldOut
     seed: int
+
+    @property
+    def num_graph_links(self) -> int:
+        """Links of the whole graph: those of the three parts, or more where the held-out pairs know of more."""
+        parts = self.train.num_edges + len(self.val.links) + len(self.test.links)
+        return max(parts, self.val.num_graph_links or 0, self.test.num_graph_links or 0)
 
     def _parts(self) -> dict[str, Pairs]:
         held_out = (self.val.links, self.val.non_links, self.test.links, self.test.non_links)
@@ -135,7 +147,7 @@ class LinkSplit:
     def save(self, path: str | Path) -> None:
         """Write the split, its seed and hash and the nodes' ids and labels into one npz file, in one step."""
         content: dict[str, Any] = dict(self._parts(), num_nodes=self.train.num_nodes, seed=self.seed)
-        content |= self._edge_values()
+        content |= self._edge_values() | {"num_graph_links": self.num_graph_links}
         for name, values in (("node_ids", self.train.node_ids), ("labels", self.train.labels)):
             if values is not None:
                 content[name] = pack_ids(values)
@@ -190,8 +202,8 @@ def split_links(graph: Graph, *, val: float = VAL_FRACTION, test: float = TEST_F
     negatives = sample_non_links(graph, num_test + num_val, generator)
     return LinkSplit(
         train=graph.with_edges(frozen(graph.edges[np.sort(kept)])),
-        val=HeldOut(graph.edges[chosen_val], negatives[num_test:]),
-        test=HeldOut(graph.edges[chosen_test], negatives[:num_test]),
+        val=HeldOut(graph.edges[chosen_val], negatives[num_test:], graph.num_edges),
+        test=HeldOut(graph.edges[chosen_test], negatives[:num_test], graph.num_edges),
         seed=seed,
     )
 
@@ -224,8 +236,16 @@ def _from_parts(parts: dict[str, AnyArray], graph: Graph | None) -> LinkSplit:
         train = graph.with_edges(frozen(pairs["train"]))
     else:
         raise InputError(f"this split was made from another graph, of {num_nodes} nodes.")
-    held_out = (check_pairs(pairs[name], num_nodes, name) for name in PARTS[1:])
-    split = LinkSplit(train, HeldOut(next(held_out), next(held_out)), HeldOut(*held_out), seed=int(parts["seed"]))
+    num_graph_links = int(parts["num_graph_links"]) if "num_graph_links" in parts else None
+    if not 0 <= (num_graph_links or 0) <= num_pairs(num_nodes):
+        raise InputError(f"{num_graph_links} links are not a number of links among {num_nodes} nodes.")
+    held_out = {name: check_pairs(pairs[name], num_nodes, name) for name in PARTS[1:]}
+    split = LinkSplit(
+        train=train,
+        val=HeldOut(held_out["val_links"], held_out["val_non_links"], num_graph_links),
+        test=HeldOut(held_out["test_links"], held_out["test_non_links"], num_graph_links),
+        seed=int(parts["seed"]),
+    )
     if graph is not None and not (split.is_of(graph) and split.content_hash == content_hash):
         raise InputError("this split was made from another graph.")
     return split

@@ -1,101 +1,30 @@
 """What training would cost on this machine, before anything is allocated, and which objective is affordable.
 
-Memory is arithmetic: the graph, the activations, the pairs whose logits a step holds. Time is arithmetic times three
-rates that a short calibration measures: pairs per second of the all-pairs op, numbers per second that sparse products
-and gathers move, and the fixed cost of a step. On graphs so small that the exact objective is affordable on any
-machine, nothing is measured.
+Memory is arithmetic (vgae.objective.cost). Time is arithmetic times three rates that a short calibration measures:
+pairs per second of the all-pairs op, numbers per second that sparse products and gathers move, and the fixed cost of a
+step. On graphs so small that the exact objective is affordable on any machine, nothing is measured.
 """
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 
 from vgae.errors import InputError
-from vgae.graph.graph import Graph
+from vgae.memory import bytes_free
+from vgae.objective.cost import Memory, Workload
 from vgae.ops import SparseMatrix, all_pairs_softplus
 
 AFFORDABLE_SECONDS = 900.0  # for a whole training run
 SLOWEST = 25e6  # pairs per second, fewer than any machine in use computes
 STEP_OVERHEADS = 3  # fixed cost of a step, in fixed costs of the all-pairs op
-# What a single pair costs per latent dimension (gathers, scatters, sampling), in numbers that a sparse product moves.
-NUMBERS_PER_PAIR = 70
-
-
-@dataclass(frozen=True)
-class Workload:
-    """What of a graph and a model decides the cost of an iteration."""
-
-    num_nodes: int
-    num_edges: int
-    num_features: int  # 0: none, X = I
-    feature_entries: int  # stored numbers of X
-    feature_bytes: int  # for X on the device; a sparse one is laid out both ways
-    hidden_dim: int
-    latent_dim: int
-    num_heads: int
-    num_negatives: int
-    symmetric: bool
-
-    @classmethod
-    def of(
-        cls,
-        graph: Graph,
-        *,
-        hidden_dim: int,
-        latent_dim: int,
-        num_heads: int = 2,
-        num_negatives: int | None = None,
-        symmetric: bool = True,
-    ) -> Workload:
-        """The workload of a model on a graph."""
-        entries = 0 if graph.features is None else int(graph.features.size)
-        return cls(
-            num_nodes=graph.num_nodes,
-            num_edges=graph.num_edges,
-            num_features=graph.num_features,
-            feature_entries=entries,
-            feature_bytes=entries * (16 if sp.issparse(graph.features) else 4),
-            hidden_dim=hidden_dim,
-            latent_dim=latent_dim,
-            num_heads=num_heads,
-            num_negatives=2 * graph.num_edges if num_negatives is None else num_negatives,
-            symmetric=symmetric,
-        )
-
-    @property
-    def all_pairs(self) -> float:
-        """Logits that the exact objective computes."""
-        return self.num_nodes**2 / (2 if self.symmetric else 1)
-
-    def single_pairs(self, objective: str) -> int:
-        """Pairs whose logits are computed one by one: the ones of A + I, and the sampled zeros."""
-        ones = self.num_edges * (1 if self.symmetric else 2) + self.num_nodes
-        return ones + (self.num_negatives if objective == "sampled" else 0)
-
-    def numbers_moved(self, objective: str) -> float:
-        """By sparse products (forward and back) and gathers."""
-        entries = 2 * self.num_edges + self.num_nodes
-        propagated = 2 * entries * (self.hidden_dim + self.num_heads * self.latent_dim)
-        projected = 2 * self.feature_entries * self.hidden_dim
-        return propagated + projected + NUMBERS_PER_PAIR * self.latent_dim * self.single_pairs(objective)
-
-    def bytes_needed(self, objective: str) -> float:
-        """The graph, X, activations and their gradients, weights and Adam's state, pairs and their logits."""
-        entries = 2 * self.num_edges + self.num_nodes
-        width = 4 * self.hidden_dim + (2 + 2 * self.num_heads) * self.latent_dim
-        weights = 4 * self.hidden_dim * (self.num_features or self.num_nodes)
-        pairs = self.single_pairs(objective) * (12 * self.latent_dim + 8)  # two gathers and their product
-        search = 16 * entries if objective == "sampled" else 0
-        return 24.0 * entries + self.feature_bytes + 4.0 * (self.num_nodes * width + weights) + pairs + search
+LARGEST_RECORDED = 200_000  # nodes; beyond, launching is a small part of a step, and a recording holds its memory
 
 
 @dataclass(frozen=True)
@@ -109,11 +38,11 @@ class Rates:
 
 @dataclass(frozen=True)
 class Cost:
-    """One objective's price: seconds per iteration and bytes at the peak."""
+    """One objective's price: seconds per iteration and memory at the peak."""
 
     objective: str
     seconds: float
-    bytes: float
+    memory: Memory
 
 
 @dataclass(frozen=True)
@@ -147,51 +76,77 @@ def calibrate(device: torch.device, latent_dim: int, *, symmetric: bool = True, 
     )
 
 
-def estimate(work: Workload, rates: Rates, objective: str) -> Cost:
+def estimate(work: Workload, rates: Rates, objective: str, device: torch.device) -> Cost:
     """Time per iteration and memory of an objective."""
     seconds = rates.seconds_per_step + work.numbers_moved(objective) / rates.numbers_per_second
     if objective == "exact":
         seconds += work.all_pairs / rates.pairs_per_second
-    return Cost(objective, seconds, work.bytes_needed(objective))
+    return Cost(objective, seconds, memory_on(work, objective, device))
 
 
-def choose_objective(
-    work: Workload, iterations: int, device: torch.device, measure: Callable[[], Rates] | None = None
-) -> Choice:
-    """Exact where it is affordable, else sampled; `measure` stands in for the calibration."""
-    gigabytes = work.bytes_needed("exact") / 1e9
+def choose_objective(work: Workload, iterations: int, device: torch.device, measure: Callable[[], Rates]) -> Choice:
+    """Exact where it is affordable, else sampled; what the machine can do is measured only if that decides."""
+    gigabytes = memory_on(work, "exact", device).largest / 1e9
     if iterations * work.all_pairs / SLOWEST < AFFORDABLE_SECONDS:
         return Choice("exact", f"{_count(work.all_pairs)} pairs and {gigabytes:.1f} GB are cheap on any machine")
-    rates = measure() if measure else calibrate(device, work.latent_dim, symmetric=work.symmetric)
-    seconds = iterations * estimate(work, rates, "exact").seconds
+    seconds = iterations * estimate(work, measure(), "exact", device).seconds
     cost = f"about {duration(seconds)} and {gigabytes:.1f} GB for {iterations} iterations over all pairs"
     if seconds <= AFFORDABLE_SECONDS:
         return Choice("exact", cost)
     return Choice("sampled", f"{cost} exceed {duration(AFFORDABLE_SECONDS)}")
 
 
-def require_memory(work: Workload, objective: str, available: float) -> None:
-    """Refuse what cannot fit, with the sentence that says what would."""
-    needed = work.bytes_needed(objective)
-    if needed <= available:
+def memory_on(work: Workload, objective: str, device: torch.device) -> Memory:
+    """What training with this objective takes on a device, and beside it on the host."""
+    recorded = device.type == "cuda" and work.num_nodes <= LARGEST_RECORDED
+    return work.memory_needed(objective, on_cpu=device.type == "cpu", recorded=recorded)
+
+
+def room_on(device: torch.device) -> Memory:
+    """Memory that is free for this process: the host's and, of another device, that device's."""
+    return Memory(host=bytes_free(), device=float(torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else 0.0)
+
+
+def require_memory(work: Workload, objectives: tuple[str, ...], device: torch.device, room: Memory) -> None:
+    """Refuse what cannot fit with any of these objectives, with the sentence that says what would."""
+    needed = {objective: memory_on(work, objective, device) for objective in objectives}
+    if any(memory.fits(room) for memory in needed.values()):
         return
-    sentence = f"The {objective} objective on this graph needs about {needed / 1e9:.1f} GB, more than the "
-    sentence += f"{available / 1e9:.1f} GB that are free on this device; "
-    exact = work.bytes_needed("exact")
-    if objective == "sampled" and exact <= available:
-        raise InputError(sentence + f"the exact objective would fit in {exact / 1e9:.1f} GB, or lower num_negatives.")
-    raise InputError(sentence + "lower hidden_dim and latent_dim, or train on a smaller graph.")
+    objective = min(needed, key=lambda name: needed[name].largest)
+    memory = needed[objective]
+    on_device = memory.device > room.device
+    asked, free = (memory.device, room.device) if on_device else (memory.host, room.host)
+    where = f"free on {device}" if on_device else "free to this process"
+    raise InputError(
+        f"Training with the {objective} objective on this graph needs about {_gigabytes(asked)}, more than the "
+        f"{_gigabytes(free)} that are {where}; {_what_would_fit(work, objective, device, room)}."
+    )
 
 
-def bytes_available(device: torch.device) -> float:
-    """Memory that is free on a device."""
-    if device.type == "cuda":
-        return float(torch.cuda.mem_get_info(device)[0])
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) if hasattr(os, "sysconf") else np.inf
+def _what_would_fit(work: Workload, objective: str, device: torch.device, room: Memory) -> str:
+    """The least change that makes a training fit."""
+    for words, other, change in _changes(work, objective):
+        memory = memory_on(change, other, device)
+        if memory.fits(room):
+            return f"{words} would fit, in about {_gigabytes(memory.largest)}"
+    least = memory_on(replace(work, hidden_dim=1, latent_dim=1), objective, device)
+    shares = [free / asked for free, asked in ((room.host, least.host), (room.device, least.device)) if asked]
+    fitting = float(f"{min(shares) * work.num_nodes:.1g}")
+    return f"even with hidden_dim 1 and latent_dim 1 only graphs of up to about {fitting:,.0f} nodes would fit"
+
+
+def _changes(work: Workload, objective: str) -> Iterator[tuple[str, str, Workload]]:
+    if objective == "sampled":
+        yield "the exact objective", "exact", work
+        num_negatives = work.num_negatives // 2
+        while num_negatives >= work.num_nodes // 10 + 1:
+            yield f"num_negatives {num_negatives:,}", objective, replace(work, num_negatives=num_negatives)
+            num_negatives //= 2
+    hidden_dim, latent_dim = work.hidden_dim, work.latent_dim
+    while (hidden_dim, latent_dim) != (1, 1):
+        hidden_dim, latent_dim = max(1, hidden_dim // 2), max(1, latent_dim // 2)
+        smaller = replace(work, hidden_dim=hidden_dim, latent_dim=latent_dim)
+        yield f"hidden_dim {hidden_dim} and latent_dim {latent_dim}", objective, smaller
 
 
 def duration(seconds: float) -> str:
@@ -201,6 +156,10 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def _gigabytes(number: float) -> str:
+    return f"{number / 1e9:.1f} GB" if number >= 1e8 else f"{number / 1e9:.2g} GB"
 
 
 def _count(number: float) -> str:

@@ -24,7 +24,7 @@ WIDEST_FOR_TRITON, LONGEST_FOR_TRITON = 256, 2**23  # its indices have 32 bits
 SHORTEST_FOR_NUMBA = 2000  # rows; below, 200 iterations are over before loading the kernels has paid
 HAS_TRITON = find_spec("triton") is not None
 HAS_NUMBA = find_spec("numba") is not None
-KERNELS = {"blocked": "vgae.ops.blocked", "numba": "vgae.ops.numba_kernels", "triton": "vgae.ops.triton_kernels"}
+KERNELS = {"blocked": "vgae.ops.blocked", "numba": "vgae.ops.numba_kernels", "triton": "vgae.ops.triton_sweep"}
 
 
 def all_pairs_softplus(
@@ -179,7 +179,7 @@ def _require_numba(q: Tensor) -> None:
 def _require_triton(q: Tensor) -> None:
     if not HAS_TRITON:
         raise InputError("implementation: triton is not installed; use blocked, or pip install triton.")
-    kernels = import_module("vgae.ops.triton_kernels")
+    kernels = import_module("vgae.ops.triton_sweep")
     if q.device.type != "cuda" and not kernels.INTERPRETED:
         raise InputError(f"implementation: triton needs a GPU, and q is on the {q.device.type}; use blocked.")
     fits = q.shape[1] <= WIDEST_FOR_TRITON and len(q) <= LONGEST_FOR_TRITON

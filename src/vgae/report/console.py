@@ -1,42 +1,44 @@
-"""What the command prints: results on standard output, everything else on standard error."""
+"""What the command prints as results: tables, scores and JSON.
+
+A table is set in columns. On a terminal that is too narrow, long values are folded; in a pipe or a file every row is
+one line with whole values, however wide, and always the same bytes.
+"""
 
 import json
+import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
 from vgae.experiments.paper import TABLE_1
 from vgae.experiments.reproduce import METHODS, Cell
+from vgae.screen import tell, visible, write
 
-out = Console(markup=False)
-notes = Console(stderr=True, markup=False)
-
-
-def tell(text: str) -> None:
-    """A sentence that is a result."""
-    out.print(text, highlight=False, soft_wrap=True)
+WIDEST = 40  # a longer value moves the rest of its own row to the right, and no other row
 
 
-def note(text: str) -> None:
-    """A sentence beside the results."""
-    notes.print(text, highlight=False, soft_wrap=True)
+def progress_console(*, quiet: bool) -> Console:
+    """Where a picture of the progress is drawn: standard error, if that is a terminal."""
+    return Console(stderr=True, markup=False, emoji=False, highlight=False, quiet=quiet or not sys.stderr.isatty())
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """One object on standard output."""
-    print(json.dumps(content, indent=2))
+    """One object on standard output, strictly JSON: what is not a finite number is null."""
+    write(json.dumps(_strict(content), indent=2, allow_nan=False) + "\n")
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[str] = ()) -> None:
     """Rows of text below their titles; columns of numbers are set to the right."""
-    table = Table(box=None, pad_edge=False)
-    for title in titles:
-        table.add_column(title, justify="right" if title in numbers else "left")
-    for row in rows:
-        table.add_row(*row)
-    out.print(table)
+    shown = [[visible(value) for value in row] for row in (titles, *rows)]
+    to_the_right = [title in numbers for title in titles]
+    if sys.stdout.isatty():
+        write(_folded(shown, to_the_right))
+    else:
+        write(_aligned(shown, to_the_right))
 
 
 def print_scores(
@@ -47,25 +49,77 @@ def print_scores(
         return
     columns = columns or tuple(next(iter(metrics.values())))
     titles = [column.title() if column.startswith("hits") else column.upper() for column in columns]
-    rows = [[name, *(f"{100 * values[column]:.1f}" for column in columns)] for name, values in metrics.items()]
+    rows = [[name, *(_percent(values.get(column)) for column in columns)] for name, values in metrics.items()]
     if paper:
-        rows.append(["paper, test", *(f"{value:.1f}" for value in paper)])
+        rows.append(["paper, test", *(f"{value:.1f}" for value in paper), *[""] * (len(columns) - len(paper))])
     print_table(["", *titles], rows, numbers=titles)
     if paper:
-        out.print("The paper's is a mean of ten runs on a split that was never published.", style="dim")
+        tell("The paper's is a mean of ten runs on a split that was never published.")
+
+
+def print_table_1(table: Mapping[str, Mapping[str, Cell]]) -> None:
+    """Our AUC / AP in percent, and the paper's below."""
+    titles, rows = _rows_of_table_1(table)
+    print_table(titles, rows, numbers=titles[1:])
 
 
 def table_1(table: Mapping[str, Mapping[str, Cell]]) -> Table:
-    """Our AUC / AP in percent, and the paper's below."""
-    view = Table(box=None, pad_edge=False)
-    view.add_column("AUC / AP", no_wrap=True)
-    for name in table:
-        view.add_column(name, justify="right", no_wrap=True)
+    """The same for a terminal, while it grows."""
+    titles, rows = _rows_of_table_1(table)
+    return _rich_table([titles, *rows], [title != titles[0] for title in titles])
+
+
+def _rows_of_table_1(table: Mapping[str, Mapping[str, Cell]]) -> tuple[list[str], list[list[str]]]:
+    rows = []
     for method in METHODS:
         if not any(method in cells for cells in table.values()):
             continue
         found = [cells.get(method) for cells in table.values()]
-        view.add_row(method, *("–" if cell is None else f"{cell.auc:.1f} / {cell.ap:.1f}" for cell in found))
+        rows.append([method, *("–" if cell is None else f"{cell.auc:.1f} / {cell.ap:.1f}" for cell in found)])
         paper = [TABLE_1[name][method] for name in table]
-        view.add_row("  the paper", *(f"{auc:.1f} / {ap:.1f}" for auc, ap in paper), style="dim")
-    return view
+        rows.append(["  the paper", *(f"{auc:.1f} / {ap:.1f}" for auc, ap in paper)])
+    return ["AUC / AP", *table], rows
+
+
+def _aligned(rows: Sequence[Sequence[str]], to_the_right: Sequence[bool]) -> str:
+    widths = [max(min(cell_len(value), WIDEST) for value in column) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        gaps = [" " * (width - cell_len(value)) for width, value in zip(widths, row, strict=True)]
+        cells = [
+            gap + value if right else value + gap for value, gap, right in zip(row, gaps, to_the_right, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip(" ") + "\n")
+    return "".join(lines)
+
+
+def _folded(rows: Sequence[Sequence[str]], to_the_right: Sequence[bool]) -> str:
+    console = Console(markup=False, emoji=False, highlight=False)
+    with console.capture() as captured:
+        console.print(_rich_table(rows, to_the_right))
+    return captured.get()
+
+
+def _rich_table(rows: Sequence[Sequence[str]], to_the_right: Sequence[bool]) -> Table:
+    titles, *body = rows
+    table = Table(box=None, pad_edge=False)
+    for title, right in zip(titles, to_the_right, strict=True):
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
+    for row in body:
+        table.add_row(*row)
+    return table
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"
+
+
+def _strict(value: Any) -> Any:
+    """The value with null in place of numbers that JSON does not have: NaN and the infinities."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    return value

@@ -3,6 +3,7 @@
 matplotlib is an extra; it and the projections take their time to import, so they are loaded when they are first used.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +18,7 @@ from vgae.evaluation.calibration import Reliability
 from vgae.evaluation.metrics import Scores, auc_and_ap
 from vgae.graph.files import atomic_write
 from vgae.graph.pairs import AnyArray, Pairs
+from vgae.screen import visible
 from vgae.train.trainer import LogEntry
 
 Points = npt.NDArray[np.floating]
@@ -25,6 +27,7 @@ PROJECTIONS = ("tsne", "pca")
 PICTURES = (".png", ".svg", ".pdf")  # the endings that a picture can have
 # Ten hues that stay apart in print and for most colour-blind readers; more classes take up hues again.
 COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#EE8866", "#44BB99", "#882255", "#777777")
+WIDEST_NAME = 40
 INK, LINK = "#222222", "#999999"
 MAX_LINKS = 50_000  # beyond, a random choice of links is drawn: more would be a grey sheet
 
@@ -55,15 +58,20 @@ def latent_space(points: Points, links: Pairs, labels: AnyArray | None = None, *
     )
     axes.add_collection(lines)
     size = float(np.clip(16_000 / len(points), 2.0, 40.0))
-    for name, colour, members in _classes(labels, len(points)):
-        axes.scatter(*points[members].T, s=size, c=colour, label=name, linewidths=0.25, edgecolors="white", zorder=2)
+    classes = _classes(labels, len(points))
+    for _, colour, members in classes:
+        axes.scatter(*points[members].T, s=size, c=colour, label="class", linewidths=0.25, edgecolors="white", zorder=2)
     axes.set_axis_off()
     axes.set_aspect("equal")
     axes.autoscale_view()
-    if labels is not None:
-        columns = 2 if max(len(str(label)) for label in labels.tolist()) > 12 else 4
+    names = [name for name, _, _ in classes if name is not None]
+    if names:
+        columns = 2 if max(map(len, names)) > 12 else 4
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.02), "ncols": columns}
-        axes.legend(**place, markerscale=1.5, fontsize=8, handletextpad=0.1, columnspacing=1.0, frameon=False)
+        legend = axes.legend(**place, markerscale=1.5, fontsize=8, handletextpad=0.1, columnspacing=1.0, frameon=False)
+        for text, name in zip(legend.get_texts(), names, strict=True):
+            text.set_parse_math(False)  # a name is a name, whatever signs are in it
+            text.set_text(name)
     return figure
 
 
@@ -133,7 +141,8 @@ def save_figure(figure: Any, path: Path) -> None:
             f"{path}: pictures are written as {', '.join(PICTURES)}; choose a name with one of these endings."
         )
     try:
-        with atomic_write(path) as file:
+        with atomic_write(path) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of signs that the font lacks, which are drawn as boxes
             figure.savefig(file, format=path.suffix[1:], dpi=300, bbox_inches="tight")
     except OSError as error:
         raise InputError(f"{path}: the picture cannot be written there ({error.strerror}).") from None
@@ -160,13 +169,19 @@ def _canvas(*, width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
     return figure, axes
 
 
+def _legible(label: object) -> str:
+    """A class's name for a picture: no control characters, which would break an svg file, and not wider than it."""
+    name = visible(str(label))
+    return name if len(name) <= WIDEST_NAME else f"{name[: WIDEST_NAME - 1]}…"
+
+
 def _classes(labels: AnyArray | None, num_nodes: int) -> list[tuple[str | None, str, npt.NDArray[np.bool_]]]:
     """Name, colour and members of each class; the nodes without a label (-1) come first, in grey."""
     if labels is None:
         return [(None, COLOURS[0], np.ones(num_nodes, dtype=bool))]
     named = sorted({label for label in labels.tolist() if label != -1}, key=str)
     classes = [
-        (str(label), COLOURS[place % len(COLOURS)], np.array([other == label for other in labels.tolist()]))
+        (_legible(label), COLOURS[place % len(COLOURS)], np.array([other == label for other in labels.tolist()]))
         for place, label in enumerate(named)
     ]
     unlabelled = np.array([label == -1 for label in labels.tolist()])

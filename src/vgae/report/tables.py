@@ -1,6 +1,5 @@
 """Table 1, ours beside the paper's, as Markdown and as LaTeX."""
 
-import math
 from collections.abc import Mapping
 
 from vgae.experiments.paper import TABLE_1
@@ -49,5 +48,5 @@ def _latex_cell(cell: Cell | None) -> str:
     return " & ".join(f"${_with_error(value, error, chr(92) + 'pm')}$" for value, error in values)
 
 
-def _with_error(value: float, error: float, sign: str) -> str:
-    return f"{value:.1f}" if math.isnan(error) else f"{value:.1f} {sign} {error:.1f}"
+def _with_error(value: float, error: float | None, sign: str) -> str:
+    return f"{value:.1f}" if error is None else f"{value:.1f} {sign} {error:.1f}"

@@ -1,7 +1,7 @@
 """Checkpoints: the state of a training run in a folder, from which another process goes on to the same bits.
 
     state-N.safetensors   the tensors after iteration N: weights, the best weights, Adam's moments, the generator
-    checkpoint.json       N, the objective, the history, whom all this belongs to, and the hashes
+    checkpoint.json       N, the objective, the history, the number of threads, whom all this belongs to, and the hashes
 
 The tensors are written first, under a name of their own; then checkpoint.json is replaced in one step, and only then do
 the tensors of the checkpoint before go. A process that is killed at any moment leaves the one or the other. Nothing
@@ -47,6 +47,7 @@ from vgae.train.checks import HEADER, check_history, check_keys, check_version, 
 from vgae.train.config import Config, choose_device, differences
 from vgae.train.interrupt import StopRequest
 from vgae.train.lock import locked
+from vgae.train.threads import same_threads
 from vgae.train.trainer import Keeper, Layout, TrainingState, Watcher
 from vgae.version import __version__
 
@@ -62,6 +63,7 @@ SHARE = 0.01  # of the time may go into writing
 PAUSE = 10.0  # seconds between two checkpoints, at least
 SLOW_DISK = 100e6  # bytes per second, assumed until one checkpoint has been written
 LARGEST_STEP = 2**24  # Adam counts in float32, which counts no further
+MOST_THREADS = 2**16
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,10 @@ class Checkpoints(Keeper):
         self.schedule = Schedule(size / SLOW_DISK, every=self.every, clock=self.clock)
         if not has_checkpoint(self.folder):
             return None
-        return read_checkpoint(self.folder, self.owner, layout)
+        state = read_checkpoint(self.folder, self.owner, layout)
+        if self.owner.device == "cpu":
+            self.open.enter_context(same_threads(state.threads, self.watcher))
+        return state
 
     def offer(self, take_down: Callable[[], TrainingState]) -> None:
         """Write a checkpoint if one is due or Ctrl-C was pressed."""
@@ -313,7 +318,7 @@ def _read(folder: Path, owner: Owner, layout: Layout) -> TrainingState:
         raise InputError(f"{folder}: a checkpoint that this version of vgae does not read; --overwrite it.")
     check_version(content.get("vgae"))
     try:
-        check_keys(content, KEYS, DESCRIPTION)
+        check_keys(content, KEYS, DESCRIPTION, optional=("threads",))  # not in those of earlier versions
         check_keys(content["owner"], (field.name for field in fields(Owner)), "owner")
     except InputError as error:
         raise InputError(_damaged(folder, str(error))) from None
@@ -341,12 +346,21 @@ def _read(folder: Path, owner: Owner, layout: Layout) -> TrainingState:
         best_score=best_score,
         history=history,
         tensors=_read_tensors(folder / _state_name(iteration), content["sha256"], layout),
+        threads=_read_threads(content),
     )
     steps = {float(tensor) for name, tensor in state.tensors.items() if name.endswith(".step")}
     if steps != {float(min(iteration, LARGEST_STEP))} or not is_finite(state):
         raise ValueError("the tensors do not fit the iteration")
     torch.Generator(owner.device).set_state(state.tensors["generator"])  # raises where it is none
     return state
+
+
+def _read_threads(content: dict[str, Any]) -> int | None:
+    """How many threads there were; checkpoints of earlier versions do not say it."""
+    threads = content.get("threads")
+    if threads is not None and (type(threads) is not int or not 1 <= threads <= MOST_THREADS):
+        raise ValueError(f"threads {threads!r}")
+    return threads
 
 
 def _read_tensors(path: Path, sha256: str, layout: Layout) -> dict[str, Tensor]:

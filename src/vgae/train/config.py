@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,6 +16,7 @@ from vgae.objective.terms import WEIGHTINGS
 from vgae.ops import PRECISIONS
 
 OBJECTIVES = ("exact", "sampled", "auto")
+DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -56,18 +58,12 @@ class Config:
             if getattr(self, name) is not None:
                 self._make_whole(name, at_least=1, at_most=10**10)
         self._make_whole("seed", at_least=0, at_most=2**32 - 1)
-        rate: Any = self.learning_rate
-        if not isinstance(rate, int | float | np.number) or isinstance(rate, bool) or not 0 < rate < math.inf:
-            raise InputError(f"learning_rate: a number above 0 is needed, got {rate!r}.")
         object.__setattr__(self, "features", bool(self.features))
-        object.__setattr__(self, "learning_rate", float(rate))
+        object.__setattr__(self, "learning_rate", _rate(self.learning_rate))
 
     def _make_whole(self, name: str, *, at_least: int, at_most: int) -> None:
         """Check a whole number, and make a plain one of a NumPy one."""
-        value: Any = getattr(self, name)
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or not at_least <= value <= at_most:
-            raise InputError(f"{name}: a whole number from {at_least} to {at_most} is needed, got {value!r}.")
-        object.__setattr__(self, name, int(value))
+        object.__setattr__(self, name, whole_number(getattr(self, name), name, at_least, at_most))
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Config:
@@ -89,17 +85,34 @@ def choose_device(name: str) -> torch.device:
     """The device of that name; auto means a CUDA GPU where there is one, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"device: {name!r} is not a device; use auto, cpu, cuda or cuda:1.") from None
-    if device.type not in ("cpu", "cuda"):
-        raise InputError(f"device: {name!r} is not supported; use auto, cpu or cuda.")
+    if not DEVICE.fullmatch(name):  # torch takes cuda:256 for cuda:0
+        raise InputError(f"device: {name!r} is not a device that is supported; use auto, cpu, cuda or cuda:1.")
+    device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise InputError(f"device: {name!r} is not there ({torch.cuda.device_count()} GPUs found); use cpu or auto.")
     return device
 
 
+def whole_number(value: Any, what: str, least: int, most: int | None = None) -> int:
+    """A plain whole number out of a plain or NumPy one, or an error that names it."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InputError(f"{what}: a whole number {bounds} is needed, got {value!r}.")
+    return int(value)
+
+
+def _rate(value: Any) -> float:
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    try:
+        rate = float(value) if number else math.nan
+    except OverflowError:  # a whole number beyond all floating-point ones
+        rate = math.inf
+    if not 0 < rate < math.inf:
+        raise InputError(f"learning_rate: a number above 0 is needed, got {value!r}.")
+    return rate
+
+
 def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise InputError(f"{name}: {value!r} is not one of {', '.join(known)}.")

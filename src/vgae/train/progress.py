@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from vgae.screen import note
 from vgae.train.trainer import LogEntry, Watcher
 
 
@@ -16,11 +18,11 @@ class ProgressBar(Watcher):
     """Watches one training run; the bar itself is drawn only where somebody can see it, on a terminal."""
 
     def __init__(self, iterations: int) -> None:
-        self.console = Console(stderr=True)
+        self.console = Console(stderr=True, markup=False, emoji=False, highlight=False)
         columns = (
             BarColumn(bar_width=12),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[status]}"),
+            TextColumn("{task.fields[status]}", markup=False),
             TimeRemainingColumn(),
         )
         self.bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
@@ -28,23 +30,28 @@ class ProgressBar(Watcher):
 
     def started(self, objective: str, reason: str) -> None:
         """Say which objective is used, and why."""
-        self.console.print(f"objective: {objective} ({reason})", highlight=False, soft_wrap=True)
+        note(f"objective: {objective} ({reason})")
 
     def resumed(self, iteration: int) -> None:
-        """Say where an earlier training goes on; the time left is estimated from there."""
-        self.console.print(f"going on after iteration {iteration}", highlight=False, soft_wrap=True)
+        """Say where an earlier training is continued; the time left is estimated from there."""
+        note(f"continuing after iteration {iteration}")
         self.bar.reset(self.task, completed=iteration)
+
+    def threads(self, number: int) -> None:
+        """Say that the number of threads is that of before."""
+        note(f"using {number} threads, as this training did before")
 
     def noted(self, text: str) -> None:
         """Say what went wrong."""
-        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+        note(text)
 
     def stopping(self) -> None:
         """Say that Ctrl-C was heard: an iteration on a large graph may take minutes.
 
         Written past all buffers, because a signal may come while one of them is in use.
         """
-        os.write(2, b"\nStopping after this iteration; Ctrl-C again stops at once.\n")
+        with suppress(OSError):
+            os.write(2, b"\nStopping after this iteration; Ctrl-C again stops at once.\n")
 
     def logged(self, entry: LogEntry) -> None:
         """Move the bar."""

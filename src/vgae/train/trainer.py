@@ -22,23 +22,24 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from vgae.errors import InputError, TrainingError
+from vgae.errors import TrainingError
 from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
-from vgae.model.autoencoder import MODELS, AutoEncoder
+from vgae.machine import working_on
+from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
 from vgae.model.posteriors import Delta, Normal
+from vgae.objective.cost import Workload
 from vgae.objective.exact import ExactObjective
-from vgae.objective.plan import Workload, bytes_available, choose_objective, require_memory
+from vgae.objective.plan import Choice, require_memory, room_on
 from vgae.objective.sampled import SampledObjective
 from vgae.objective.terms import LossTerms, Weighting
 from vgae.train.config import Config, choose_device
+from vgae.train.decide import decide, objectives_of, workload
+from vgae.train.step import Objective, Step
 
-Objective = ExactObjective | SampledObjective
-LARGEST_RECORDED = 200_000  # nodes; beyond, launching is a small part of a step, and a recording holds its memory
-WARM_UP = 3  # steps before the first recording
 ADAM = ("step", "exp_avg", "exp_avg_sq")  # its state for each parameter
 
 
@@ -99,6 +100,7 @@ class TrainingState:
     best_score: float
     history: list[LogEntry]
     tensors: dict[str, Tensor]
+    threads: int | None = None  # None where it is not known
 
 
 Layout = dict[str, tuple[torch.Size, torch.dtype]]  # of the tensors in a state
@@ -112,6 +114,9 @@ class Watcher:
 
     def resumed(self, iteration: int) -> None:
         """The iteration after which an earlier training goes on."""
+
+    def threads(self, number: int) -> None:
+        """An earlier training goes on with as many threads as it had, which are not as many as others have now."""
 
     def logged(self, entry: LogEntry) -> None:
         """A logged iteration."""
@@ -143,10 +148,10 @@ def train(
     watcher: Watcher | None = None,
     keeper: Keeper | None = None,
 ) -> Trained:
-    """Train the configured model on a training graph."""
+    """Train the configured model on a training graph; what does not fit is refused before anything is allocated."""
     device = choose_device(config.device)
-    with _repeatable(device):
-        return _train(graph, config, device, validation, watcher or Watcher(), keeper or Keeper())
+    with working_on(device), _repeatable(device):
+        return _train(graph, config, device, validation, watcher or Watcher(), keeper)
 
 
 def _train(
@@ -155,25 +160,30 @@ def _train(
     device: torch.device,
     validation: HeldOut | None,
     watcher: Watcher,
-    keeper: Keeper,
+    keeper: Keeper | None,
 ) -> Trained:
     started = time.perf_counter()
-    inputs = EncoderInputs.from_graph(graph, device)
-    init, chance = _generators(config.seed, device)
-    model = AutoEncoder.from_paper(config.model, inputs.input_dim, config.hidden_dim, config.latent_dim, init).to(
-        device
-    )
+    work, room = workload(graph, config, checkpoints=keeper is not None), room_on(device)
+    require_memory(work, objectives_of(config), device, room)
+    keeper = keeper or Keeper()
     validate = _Validation(validation, device) if validation is not None and len(validation) else None
-    best = _Best(model, config.early_stopping if validate else None)
-    kept = keeper.restore(_layout(model, best, chance))
-    chosen = (kept.objective, kept.objective_reason) if kept else None
-    objective, name, reason = _make_objective(graph, model, config, device, chosen)
-    watcher.started(name, reason)
-    step = _Step(model, inputs, objective, chance, config.learning_rate)
-    run = _Progress(step, best, name, reason, started)
+    patience = config.early_stopping if validate else None
+    init, chance = _generators(config.seed, device)
+    kept = keeper.restore(_layout(_outline(config, work), chance, best=patience is not None))
+    # What was chosen before an interruption is not chosen again.
+    choice = Choice(kept.objective, kept.objective_reason) if kept else decide(work, config, device)
+    require_memory(work, (choice.objective,), device, room)
+    watcher.started(choice.objective, choice.reason)
+
+    inputs = EncoderInputs.from_graph(graph if config.features else graph.without_features(), device)
+    model = AutoEncoder.from_paper(config.model, work.input_dim, config.hidden_dim, config.latent_dim, init).to(device)
+    best = _Best(model, patience)
+    step = Step(model, inputs, _make_objective(graph, model, config, device, choice), chance, config.learning_rate)
+    run = _Progress(step, best, choice, started)
     if kept:
         run.put_back(kept)
         watcher.resumed(kept.iteration)
+        del kept  # training has what it needs of it
 
     while run.iteration < config.iterations and not best.is_final(run.history):
         run.iteration += 1
@@ -191,8 +201,9 @@ def _train(
     best.restore(model)
     with torch.no_grad():
         posterior = model.encode(inputs)
-    _require_finite(posterior.mean, best.iteration, config)
-    return Trained(model, posterior, run.history, name, reason, run.seconds, best.iteration)
+    for head in posterior.heads:
+        _require_finite(getattr(posterior, head), best.iteration, config)
+    return Trained(model, posterior, run.history, choice.objective, choice.reason, run.seconds, best.iteration)
 
 
 @contextmanager
@@ -222,96 +233,12 @@ def _generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch
 
 
 def _make_objective(
-    graph: Graph,
-    model: AutoEncoder,
-    config: Config,
-    device: torch.device,
-    chosen: tuple[str, str] | None,
-) -> tuple[Objective, str, str]:
-    """The objective, its name and why; what was chosen before is not chosen again."""
+    graph: Graph, model: AutoEncoder, config: Config, device: torch.device, choice: Choice
+) -> Objective:
     weighting = Weighting.named(config.weighting, graph)
-    name, reason = chosen or (config.objective, "as asked for")
-    if not hasattr(model.decoder, "factors"):
-        if name == "exact":
-            raise InputError("objective: this decoder has no factors, so it trains with the sampled objective only.")
-        name, reason = "sampled", "the decoder has no factors"
-    work = workload(graph, config, symmetric=model.decoder.symmetric)
-    if name == "auto":
-        choice = choose_objective(work, config.iterations, device)
-        name, reason = choice.objective, choice.reason
-    require_memory(work, name, bytes_available(device))
-    if name == "exact":
-        return ExactObjective(graph, model, weighting, device, precision=config.precision), name, reason
-    sampled = SampledObjective(graph, model, weighting, device, num_negatives=config.num_negatives)
-    return sampled, name, reason
-
-
-def workload(graph: Graph, config: Config, *, symmetric: bool = True) -> Workload:
-    """What decides the cost of an iteration of the configured model on a graph."""
-    return Workload.of(
-        graph if config.features else graph.without_features(),
-        hidden_dim=config.hidden_dim,
-        latent_dim=config.latent_dim,
-        num_heads=len(MODELS[config.model].heads),
-        num_negatives=config.num_negatives,
-        symmetric=symmetric,
-    )
-
-
-class _Step:
-    """One step of training: loss, gradients, Adam.
-
-    On a GPU a step on a small graph is a hundred tiny kernels that take longer to launch than to run. After a few steps
-    it is recorded, with the value of the loss and without, and from then on replayed. A kind of step is recorded only
-    after one of it has run, because kernels are loaded when they first run: a training that was resumed may meet the
-    kind with the value late.
-    """
-
-    def __init__(
-        self,
-        model: AutoEncoder,
-        inputs: EncoderInputs,
-        objective: Objective,
-        chance: torch.Generator,
-        learning_rate: float,
-    ) -> None:
-        self.model, self.inputs, self.objective, self.chance = model, inputs, objective, chance
-        on_gpu = chance.device.type == "cuda"
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True, capturable=on_gpu)
-        self.recordable = on_gpu and inputs.num_nodes <= LARGEST_RECORDED
-        self.stream = torch.cuda.Stream() if self.recordable else None  # type: ignore[no-untyped-call]
-        self.recorded: dict[bool, tuple[torch.cuda.CUDAGraph, LossTerms]] = {}
-        self.has_run: set[bool] = set()
-        self.num_steps = 0
-
-    def __call__(self, *, value: bool) -> LossTerms:
-        """Take the step; the terms are those before it."""
-        self.num_steps += 1
-        if not self.recordable:
-            return self._step(value)
-        if self.num_steps <= WARM_UP or value not in self.has_run:
-            self.has_run.add(value)
-            torch.cuda.synchronize()
-            with torch.cuda.stream(self.stream):
-                terms = self._step(value)
-            torch.cuda.synchronize()
-            return terms
-        if value not in self.recorded:
-            graph = torch.cuda.CUDAGraph()
-            graph.register_generator_state(self.chance)
-            with torch.cuda.graph(graph, stream=self.stream):
-                terms = self._step(value)
-            self.recorded[value] = graph, terms
-        graph, terms = self.recorded[value]
-        graph.replay()
-        return terms
-
-    def _step(self, value: bool) -> LossTerms:
-        self.optimizer.zero_grad()
-        terms = self.objective(self.model, self.model.encode(self.inputs), self.chance, value=value)
-        terms.total.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        return LossTerms(terms.reconstruction.detach(), terms.kl.detach())
+    if choice.objective == "exact":
+        return ExactObjective(graph, model, weighting, device, precision=config.precision)
+    return SampledObjective(graph, model, weighting, device, num_negatives=config.num_negatives)
 
 
 class _Validation:
@@ -361,10 +288,11 @@ class _Best:
 class _Progress:
     """How far training is, to be taken down after any iteration and put back before the first."""
 
-    def __init__(self, step: _Step, best: _Best, objective: str, reason: str, started: float) -> None:
-        self.step, self.best, self.objective, self.reason, self.started = step, best, objective, reason, started
+    def __init__(self, step: Step, best: _Best, choice: Choice, started: float) -> None:
+        self.step, self.best, self.choice, self.started = step, best, choice, started
         self.iteration = 0
         self.history: list[LogEntry] = []
+        self.threads = torch.get_num_threads()
 
     @property
     def seconds(self) -> float:
@@ -382,12 +310,13 @@ class _Progress:
         return TrainingState(
             iteration=self.iteration,
             seconds=self.seconds,
-            objective=self.objective,
-            objective_reason=self.reason,
+            objective=self.choice.objective,
+            objective_reason=self.choice.reason,
             best_iteration=best.iteration,
             best_score=best.score,
             history=list(self.history),
             tensors={name: tensor.detach().cpu().clone() for name, tensor in tensors.items()},
+            threads=self.threads,
         )
 
     def put_back(self, state: TrainingState) -> None:
@@ -407,10 +336,20 @@ class _Progress:
         self.started -= state.seconds
 
 
-def _layout(model: AutoEncoder, best: _Best, chance: torch.Generator) -> Layout:
-    """The tensors of a state, by name."""
-    tensors = {f"weights.{name}": tensor for name, tensor in model.state_dict().items()}
-    tensors |= {f"best.{name}": tensor for name, tensor in (best.weights or {}).items()}
+def _outline(config: Config, work: Workload) -> AutoEncoder:
+    """The model with the shapes of its weights, and no memory for them."""
+    with torch.device("meta"):
+        return AutoEncoder.from_paper(
+            config.model, work.input_dim, config.hidden_dim, config.latent_dim, torch.Generator("cpu")
+        )
+
+
+def _layout(model: AutoEncoder, chance: torch.Generator, *, best: bool) -> Layout:
+    """The tensors of a state, by name; with the best weights beside the last where there is early stopping."""
+    weights = model.state_dict()
+    tensors = {
+        f"{part}.{name}": tensor for part in ("weights", "best")[: 2 if best else 1] for name, tensor in weights.items()
+    }
     for name, parameter in model.named_parameters():
         for part in ADAM:
             tensors[f"adam.{name}.{part}"] = torch.zeros(()) if part == "step" else parameter

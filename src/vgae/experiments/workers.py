@@ -1,0 +1,160 @@
+"""Work side by side in processes of their own, which end when this one does, however it ends.
+
+Each worker has a pipe to this process, over which tasks come and results go. It watches this process in a thread, by a
+pipe that the operating system closes when this process is gone: killed or not, no worker outlives it. Ctrl-C in a
+terminal reaches every process of the command; workers do not hear it, this process does and ends them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from multiprocessing.resource_tracker import ensure_running
+from typing import Any, Generic, TypeVar
+
+from vgae.errors import VgaeError
+
+Task = TypeVar("Task")
+Done = TypeVar("Done")
+
+
+class WorkerKilledError(VgaeError):
+    """A worker ended without a result; the message says how."""
+
+
+@dataclass(frozen=True)
+class _Worker(Generic[Task]):
+    """A process, the pipe to it, and the task that it is on."""
+
+    process: SpawnProcess
+    pipe: Connection
+    task: Task
+
+
+def results_of(work: Callable[[Task], Done], tasks: Sequence[Task], *, num_workers: int) -> Generator[Done]:
+    """The results of a function for each task, as they come.
+
+    Processes are started afresh rather than forked: threads of the numerical libraries do not survive a fork.
+    """
+    waiting = list(reversed(tasks))
+    with ExitStack() as started:
+        busy: dict[Connection, _Worker[Task]] = {}
+        for _ in range(min(num_workers, len(tasks))):
+            worker = started.enter_context(_started(work, waiting.pop()))
+            busy[worker.pipe] = worker
+        while busy:
+            for pipe in wait(list(busy)):
+                worker = busy.pop(pipe)  # type: ignore[call-overload]  # only connections are waited for
+                done: Done = _received(worker)
+                if waiting:
+                    task = waiting.pop()
+                    _send(worker, task)
+                    busy[worker.pipe] = _Worker(worker.process, worker.pipe, task)
+                yield done
+
+
+@contextmanager
+def _started(work: Callable[[Task], Done], first: Task) -> Iterator[_Worker[Task]]:
+    """A worker on its first task, which is gone afterwards."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+    try:
+        with _deaf_to_ctrl_c():
+            process.start()
+        theirs.close()  # so that the pipe ends when the worker does
+        worker = _Worker(process, ours, first)
+        _send(worker, first)
+        yield worker
+    finally:
+        if process.pid is not None:
+            process.kill()
+            process.join()
+        ours.close()
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Whatever process is started meanwhile never hears Ctrl-C; this one hears it afterwards.
+
+    The new process inherits which signals are blocked. In this one that is not enough, because another thread may take
+    the signal, so that the handler, too, is one that only remembers.
+    """
+    heard: list[int] = []
+    handler = signal.getsignal(signal.SIGINT)
+    listening = threading.current_thread() is threading.main_thread() and callable(handler)
+    if listening:
+        signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    if hasattr(signal, "pthread_sigmask"):
+        ensure_running()  # Python's own helper process, whose start would have Ctrl-C heard again
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if listening:
+            signal.signal(signal.SIGINT, handler)
+    if heard:
+        signal.raise_signal(signal.SIGINT)
+
+
+def _send(worker: _Worker[Task], task: Task) -> None:
+    with suppress(BrokenPipeError):  # it is gone, which shows when its result is waited for
+        worker.pipe.send(task)
+
+
+def _received(worker: _Worker[Task]) -> Any:
+    try:
+        done, error = worker.pipe.recv()
+    except (EOFError, ConnectionError):
+        worker.process.join()
+        raise WorkerKilledError(_how_it_ended(worker)) from None
+    if error is not None:
+        raise error
+    return done
+
+
+def _how_it_ended(worker: _Worker[Task]) -> str:
+    code = worker.process.exitcode or 0
+    if code == -signal.SIGKILL:
+        return f"A worker was killed while it ran {worker.task}, most likely because memory ran out"
+    if code < 0:
+        return f"A worker was ended by {signal.Signals(-code).name} while it ran {worker.task}"
+    return f"A worker ended with exit code {code} while it ran {worker.task}"
+
+
+def _serve(pipe: Connection, work: Callable[[Task], Done]) -> None:
+    """What a worker does: one task after the other, until there are no more or nobody is there to take the result."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(EOFError, ConnectionError):
+        while True:
+            task = pipe.recv()
+            try:
+                pipe.send((work(task), None))
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where the results are waited for
+                pipe.send((None, _portable(error)))
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)
+
+
+def _portable(error: Exception) -> Exception:
+    """An error that can be sent, with the traceback of where it was raised."""
+    where = "".join(traceback.format_exception(error))
+    if not isinstance(error, VgaeError | MemoryError | OSError):  # others may not survive the way, or not load here
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    error.add_note(where)
+    return error

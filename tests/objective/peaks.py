@@ -1,0 +1,49 @@
+"""Memory of trainings, as a process of its own, because freed memory that a process keeps is part of what is measured.
+
+python peaks.py JSON    one line for each [nodes, links per node, features, objective]: estimate / measured peak;
+from small to large, because the system tells the highest mark only
+python peaks.py limit   trains what needs 0.3 GB where the process may take 0.1 GB more than it has
+"""
+
+import ctypes
+import json
+import resource
+import sys
+from pathlib import Path
+
+import vgae
+from helpers import graph_with
+from vgae.train.config import Config
+from vgae.train.decide import workload
+from vgae.train.trainer import train
+
+
+def bytes_of(name: str) -> int:
+    """VmRSS, VmHWM (the highest mark of it) or VmSize of this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
+def measure(cases: list[tuple[int, int, str, str]]) -> None:
+    train(graph_with(2100, 2, "none"), Config(iterations=2))  # loads whatever is loaded once
+    for num_nodes, links, features, objective in cases:
+        graph = graph_with(num_nodes, links, features)
+        config = Config(objective=objective, iterations=2, eval_every=1, device="cpu")
+        ctypes.CDLL(None).malloc_trim(0)  # what earlier cases left is not there for this one
+        before = bytes_of("VmRSS")
+        train(graph, config)
+        peak = bytes_of("VmHWM") - before
+        print(workload(graph, config).memory_needed(objective).host / peak, flush=True)
+
+
+def train_within_a_limit() -> None:
+    graph = graph_with(20_000, 10, "none")
+    resource.setrlimit(resource.RLIMIT_AS, (bytes_of("VmSize") + 100_000_000, resource.RLIM_INFINITY))
+    vgae.VGAE(objective="sampled", iterations=1, device="cpu").fit(graph)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "limit":
+        train_within_a_limit()
+    else:
+        measure(json.loads(sys.argv[1]))

@@ -1,0 +1,124 @@
+"""A training that is continued computes with as many threads as before, and so to the same bits."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import vgae
+from helpers import message_of
+from vgae.graph.files import hash_json
+from vgae.train.checkpoint import Checkpoints, Owner
+from vgae.train.config import Config
+from vgae.train.trainer import LogEntry, Trained, Watcher, train
+
+CONFIG = Config(iterations=6, eval_every=1, hidden_dim=8, latent_dim=4, device="cpu", objective="exact")
+TWO_CORES = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is no second thread to have")
+
+
+@pytest.fixture(scope="module")
+def graph() -> vgae.Graph:
+    """Large enough for sums to be shared among threads."""
+    return vgae.stochastic_block_model(1500, 3, feature_dim=30, seed=5)
+
+
+@pytest.fixture(autouse=True)
+def _threads_as_before() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+class Interrupting(Watcher):
+    """Interrupts at an iteration, and writes down the number of threads and all that it is told."""
+
+    def __init__(self, at: int | None = None) -> None:
+        self.at, self.seen, self.told = at, set[int](), list[str]()
+
+    def logged(self, entry: LogEntry) -> None:
+        self.seen.add(torch.get_num_threads())
+        if entry.iteration == self.at:
+            raise KeyboardInterrupt
+
+    def threads(self, number: int) -> None:
+        self.told.append(f"{number} as before")
+
+    def noted(self, text: str) -> None:
+        self.told.append(text)
+
+
+def fit(folder: Path, graph: vgae.Graph, watcher: Watcher | None) -> Trained:
+    with Checkpoints(folder, Owner.of(graph, CONFIG, None), every=0, watcher=watcher) as keeper:
+        return train(graph, CONFIG, watcher=watcher, keeper=keeper)
+
+
+def interrupt(folder: Path, graph: vgae.Graph, threads: int) -> None:
+    torch.set_num_threads(threads)
+    with pytest.raises(KeyboardInterrupt):
+        fit(folder, graph, Interrupting(at=4))
+
+
+def describe(folder: Path, threads: object) -> None:
+    """Have checkpoint.json name another number of threads or, with ..., none at all."""
+    path = folder / "checkpoint.json"
+    content = json.loads(path.read_text())
+    del content["hash"], content["threads"]
+    if threads is not ...:
+        content["threads"] = threads
+    path.write_text(json.dumps({**content, "hash": hash_json(content)}))
+
+
+def bits(trained: Trained) -> bytes:
+    return trained.posterior.mean.numpy().tobytes()
+
+
+@TWO_CORES
+@pytest.mark.parametrize(("before", "now"), [(1, 2), (2, 1)])
+def test_continued_with_the_threads_of_before(tmp_path: Path, graph: vgae.Graph, before: int, now: int) -> None:
+    torch.set_num_threads(before)
+    whole = bits(train(graph, CONFIG))
+    torch.set_num_threads(now)
+    assert bits(train(graph, CONFIG)) != whole  # else there would be nothing to test
+    interrupt(tmp_path, graph, before)
+    torch.set_num_threads(now)
+    watcher = Interrupting()
+    assert bits(fit(tmp_path, graph, watcher)) == whole
+    assert (watcher.seen, watcher.told) == ({before}, [f"{before} as before"])
+    assert torch.get_num_threads() == now
+
+
+@pytest.mark.parametrize("stored", [1, ...])
+def test_nothing_is_said_where_the_number_is_the_same_or_not_known(
+    tmp_path: Path, graph: vgae.Graph, stored: object
+) -> None:
+    interrupt(tmp_path, graph, 1)
+    describe(tmp_path, stored)
+    watcher = Interrupting()
+    assert bits(fit(tmp_path, graph, watcher)) == bits(train(graph, CONFIG))
+    assert (watcher.seen, watcher.told) == ({1}, [])
+
+
+def test_threads_that_the_machine_does_not_have_are_told(tmp_path: Path, graph: vgae.Graph) -> None:
+    interrupt(tmp_path, graph, 1)
+    describe(tmp_path, 9999)
+    watcher = Interrupting()
+    fit(tmp_path, graph, watcher)
+    assert watcher.seen == {1}
+    assert len(watcher.told) == 1
+    assert "9999 threads before and uses 1 now" in watcher.told[0]
+    assert "may differ in the last bits" in watcher.told[0]
+    (tmp_path / "again").mkdir()
+    interrupt(tmp_path / "again", graph, 1)
+    describe(tmp_path / "again", 9999)
+    with pytest.warns(RuntimeWarning, match="may differ in the last bits"):
+        fit(tmp_path / "again", graph, None)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 2.0, True, "2", [2], 10**9])
+def test_forged_numbers_of_threads_are_refused(tmp_path: Path, graph: vgae.Graph, threads: object) -> None:
+    interrupt(tmp_path, graph, 1)
+    describe(tmp_path, threads)
+    assert "damaged (threads" in message_of(lambda: fit(tmp_path, graph, None))
