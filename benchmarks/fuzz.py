@@ -8,8 +8,9 @@
     graphml   graphs in GraphML of several encodings; bytes changed, elements where they should not be
     calls     public functions with arguments of any kind
 
-Of every graph that is generated the links, weights, directions, features and labels are known, and have to come back, or
-the file is refused in a sentence. Then the file goes wrong, and is read or refused. A case is all of that for one seed.
+Of every graph that is generated the links, weights, directions, features and labels are known, and have to come back,
+or the file is refused in a sentence. Then the file goes wrong, and is read or refused. A case is all of that, for one
+seed.
 
 Cases run in a process of their own, which is killed when one of them takes longer than `--limit` seconds. It may take
 2 GiB more than it has at its start, and a case no more than 64 MiB and fifty times the bytes that it was given. A case
@@ -28,15 +29,13 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # what is generated is there, for the tests as well
 
 from fuzzing import KINDS, Outcome, remove_intact, run_case
-
 from vgae.machine import describe_machine
 
 ADDRESS_SPACE = 2 * 2**30  # beyond what a worker has at its start
@@ -65,9 +64,10 @@ def work(connection: Connection, folder: Path) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (_status("VmSize") + ADDRESS_SPACE, most))
     connection.send("ready")
-    while job := connection.recv():
+    while (job := connection.recv()) is not None:
+        kind, seed = job
         before, started = reset_peak(), time.perf_counter()
-        outcome = run_case(KINDS, *job, folder)
+        outcome = run_case(KINDS, kind, seed, folder)
         connection.send(Measured(outcome, time.perf_counter() - started, peak() - before))
     remove_intact()
 
@@ -142,7 +142,6 @@ class Account:
     failures: int = 0
     seconds: float = 0.0
     num_bytes: int = 0
-    found: list[str] = field(default_factory=list)
 
     def add(self, measured: Measured) -> str:
         """Count a case, and say what is wrong with it, if anything is."""

@@ -1,7 +1,7 @@
 """One case of a fuzz: what it may use, what it is allowed to end in, and how it is repeated.
 
-A case is made of nothing but its kind and its seed. It writes files into a folder of its own, hands them to the library,
-and each call either gives a result or raises a `VgaeError` of one sentence; anything else is a failure.
+A case is made of nothing but its kind and its seed. It writes files into a folder of its own and hands them to the
+library; each call either gives a result or raises a `VgaeError` of one sentence; anything else is a failure.
 """
 
 import shutil
@@ -12,14 +12,14 @@ from pathlib import Path
 from random import Random
 from typing import Any, Self, TypeVar
 
-from vgae.errors import VgaeError
+from vgae.errors import LONGEST, VgaeError
+from vgae.visible import visible
 
 Result = TypeVar("Result")
-LONGEST = 1500  # characters of a message, the paths in it aside
 VALUES_SHOWN = 3
 
 
-class FuzzFailure(Exception):
+class WrongResultError(Exception):
     """Something that must not happen: a wrong graph, a message that is no sentence."""
 
 
@@ -53,13 +53,12 @@ class Case:
 
     def require_sentence(self, message: str) -> None:
         """A message is one line that can be printed anywhere, ends like a sentence, and is not endless."""
-        plain = message.replace(str(self.folder), "")
-        if not message.isprintable():
-            raise FuzzFailure(f"a message with characters that cannot be printed: {message!r}")
+        if message != visible(message):
+            raise WrongResultError(f"a message with characters that cannot be printed: {message!r}")
         if not message.rstrip(")").endswith((".", "?")):
-            raise FuzzFailure(f"a message that does not end like a sentence: {message!r}")
-        if len(plain) > LONGEST:
-            raise FuzzFailure(f"a message of {len(plain)} characters: {message[:300]!r} …")
+            raise WrongResultError(f"a message that does not end like a sentence: {message!r}")
+        if len(message) > LONGEST:
+            raise WrongResultError(f"a message of {len(message)} characters: {message[:300]!r} …")
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def run_case(kinds: Mapping[str, Callable[[Case], Any]], kind: str, seed: int, f
     case = Case(kind, seed, folder)
     try:
         kinds[kind](case)
-    except FuzzFailure as error:
+    except WrongResultError as error:
         return Outcome.of(case, str(error))
     except MemoryError:
         return Outcome.of(case, f"MemoryError\n{_shortened(traceback.format_exc())}")
@@ -93,7 +92,9 @@ def run_case(kinds: Mapping[str, Callable[[Case], Any]], kind: str, seed: int, f
     return Outcome.of(case)
 
 
-def differing(words: str, expected: Mapping[Any, Any] | set[Any], found: Mapping[Any, Any] | set[Any]) -> FuzzFailure:
+def differing(
+    words: str, expected: Mapping[Any, Any] | set[Any], found: Mapping[Any, Any] | set[Any]
+) -> WrongResultError:
     """A failure that shows some of what differs between what was written and what was read."""
     told = []
     for name, one, two in (("missing", expected, found), ("not written", found, expected)):
@@ -104,7 +105,7 @@ def differing(words: str, expected: Mapping[Any, Any] | set[Any], found: Mapping
         odd = [(key, expected[key], found[key]) for key in expected if key in found and expected[key] != found[key]]
         if odd:
             told.append(f"{len(odd)} others, such as {odd[:VALUES_SHOWN]!r}")
-    return FuzzFailure(f"{words} are not those that were written: {'; '.join(told)[:2000]}")
+    return WrongResultError(f"{words} are not those that were written: {'; '.join(told)[:2000]}")
 
 
 def _shortened(text: str, most: int = 3000) -> str:

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from fuzzing.case import Case, FuzzFailure, differing
+from fuzzing.case import Case, WrongResultError, differing
 from fuzzing.made import (
     MadeGraph,
     dense_features,
@@ -42,15 +42,15 @@ def graphml(case: Case) -> None:
     reading = case.attempt(lambda: read_any(path, **options))
     if reading is None:
         if made.links():
-            raise FuzzFailure("a GraphML file without a fault was refused")
+            raise WrongResultError("a GraphML file without a fault was refused")
     else:
         graph = reading.graph
         if links_of(graph) != made.links():
             raise differing("links", made.links(), links_of(graph))
-        if {str(name) for name in graph.ids_of(range(graph.num_nodes)).tolist()} != set(made.ids):  # type: ignore[arg-type]
-            raise FuzzFailure("the nodes are not those that were written")
+        if {str(name) for name in graph.ids_of(range(graph.num_nodes)).tolist()} != set(made.ids):
+            raise WrongResultError("the nodes are not those that were written")
         if graph.directed != made.directed:
-            raise FuzzFailure("edgedefault was not kept")
+            raise WrongResultError("edgedefault was not kept")
         if made.weights is not None:
             require_same_weights(made, graph)
         if columns:

@@ -1,4 +1,4 @@
-"""How a table is written: delimiter, header, quotation marks, line ends, comments, packing; and what a reader is told."""
+"""How a table is written: delimiter, header, quotation marks, line ends, comments, packing; what a reader is told."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ class Layout:
         """The table as text."""
         out = io.StringIO()
         quoting: Any = self.quoting
-        if self.names is None and REMARK_LIKE.match(rows[0][0]):
-            quoting = csv.QUOTE_ALL  # a line that starts so is a comment to everybody
+        marked = self.names is None and REMARK_LIKE.match(rows[0][0])  # a line that starts so is a comment to everybody
+        if marked or any("\r" in field for row in rows for field in row):  # which csv takes for a line end, unquoted
+            quoting = csv.QUOTE_ALL
         writer = csv.writer(out, delimiter=self.delimiter, quoting=quoting, lineterminator=self.line_end)
         for remark in self.remarks:
             out.write(remark + self.line_end)

@@ -20,7 +20,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 import vgae
-from fuzzing.case import Case, FuzzFailure
+from fuzzing.case import Case, WrongResultError
 from fuzzing.mutate import mutate
 from vgae.graph.storage import hash_json
 from vgae.graph.tables import read_any
@@ -31,8 +31,8 @@ from vgae.train.trainer import Keeper, TrainingState, train
 PAIRS = np.array([[0, 1], [2, 3], [5, 1], [7, 30]])
 SETTINGS: dict[str, Any] = {"iterations": 4, "hidden_dim": 5, "latent_dim": 3, "eval_every": 2, "device": "cpu"}
 VALUES: tuple[Any, ...] = (
-    None, True, False, 0, -1, 1, 2, 3.5, 1e308, -0.0, 2**31, 2**63, 10**400, "", "x", "auto", "\x1b[31m", "é\0", "a\nb", [],
-    [1], [[]], {}, {"a": 1}, "0" * 64, "99.0.0", float("nan"), float("inf"), "x" * 10_000,
+    None, True, False, 0, -1, 1, 2, 3.5, 1e308, -0.0, 2**31, 2**63, 10**400, "", "x", "auto", "\x1b[31m", "é\0", "a\nb",
+    [], [1], [[]], {}, {"a": 1}, "0" * 64, "99.0.0", float("nan"), float("inf"), "x" * 10_000,
 )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def runs(case: Case) -> None:
         _change(random, folder, original)
         answers = case.attempt(lambda: _answers(folder))
         if answers is not None and answers != _answers(original):
-            raise FuzzFailure("a run that was changed gives other answers than the intact one")
+            raise WrongResultError("a run that was changed gives other answers than the intact one")
     else:
         _forge_run(random, folder)
         case.attempt(lambda: _answers(folder))
@@ -115,7 +115,7 @@ def _checkpoint(case: Case) -> None:
     model = vgae.VGAE(**SETTINGS)
     found = case.attempt(lambda: model.fit(split.train, validation=split.val, checkpoint=folder).transform().tobytes())
     if found is not None and found != expected and not forged:
-        raise FuzzFailure("a training that goes on from a changed checkpoint comes to another end")
+        raise WrongResultError("a training that goes on from a changed checkpoint comes to another end")
 
 
 def _copy(case: Case, original: Path) -> Path:
@@ -132,7 +132,7 @@ def _answers(folder: Path) -> tuple[bytes, ...]:
     some = model.recommend(k=2, nodes=[0, 5])
     answers = (model.transform(), model.predict_proba(PAIRS), best.pairs, best.probabilities, some.pairs, some.logits)
     if not all(np.isfinite(answer).all() for answer in answers):
-        raise FuzzFailure("answers that are not finite")
+        raise WrongResultError("answers that are not finite")
     similar = np.array(model.similar(1, k=2))
     return tuple(np.ascontiguousarray(answer).tobytes() for answer in (*answers, similar))
 
@@ -208,6 +208,15 @@ def _edit_json(random: Random, path: Path) -> None:
     path.write_text(json.dumps(content), encoding="utf-8")
 
 
+def _edit_json_lines(random: Random, path: Path) -> None:
+    try:
+        rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+    except ValueError:  # changed before
+        return
+    _edit(random, rows)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
 def _edit(random: Random, content: Any) -> None:
     """One value, anywhere in it, becomes another, is missing, or is joined by one more."""
     while True:
@@ -240,10 +249,7 @@ def _forge_run(random: Random, folder: Path) -> None:
         elif how == "metrics":
             _edit_json(random, folder / "metrics.json")
         elif how == "history":
-            rows = [json.loads(line) for line in (folder / "history.jsonl").read_text(encoding="utf-8").splitlines()]
-            _edit(random, rows)
-            text = "".join(json.dumps(row) + "\n" for row in rows)
-            (folder / "history.jsonl").write_text(text, encoding="utf-8")
+            _edit_json_lines(random, folder / "history.jsonl")
         elif how == "bytes":
             path = random.choice(sorted(path for path in folder.iterdir() if path.name != "config.json"))
             path.write_bytes(mutate(path.read_bytes(), random))

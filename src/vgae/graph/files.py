@@ -20,6 +20,7 @@ from vgae.graph.convert import to_array
 from vgae.graph.graph import Cleaning, Graph
 from vgae.graph.npz import Expected, read_npz
 from vgae.graph.pairs import AnyArray
+from vgae.graph.storage import as_path
 from vgae.graph.storage import atomic_write as atomic_write
 from vgae.graph.storage import hash_json as hash_json
 from vgae.graph.storage import read_json as read_json
@@ -85,7 +86,7 @@ def write_graph(path: str | Path, graph: Graph) -> None:
     if graph.node_ids is not None:
         arrays["node_ids"] = pack_ids(graph.node_ids)
     try:
-        write_npz(Path(path), **arrays)
+        write_npz(as_path(path), **arrays)
     except InputError:
         raise
     except (OSError, ValueError) as error:  # the latter of a NUL in the path
