@@ -1,4 +1,4 @@
-"""A few cases of each kind that `benchmarks/fuzz.py` runs by the thousand: read as written, or refused in a sentence."""
+"""Some cases of each kind that `benchmarks/fuzz.py` runs by the thousand: read as written, or refused in a line."""
 
 import warnings
 from collections.abc import Iterator
