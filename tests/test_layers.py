@@ -7,6 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "vgae"
 LAYERS = [
+    "visible",
     "errors",
     "version",
     "screen",

@@ -2,15 +2,29 @@
 
 `InputError` says that something given to the library is wrong: its message is one sentence that names the file, row or
 option and what to do. The command prints it and exits with 2. `TrainingError` says that valid input led to a failure.
+
+Messages quote names, ids and values that come from strangers. They are one line that can be shown anywhere (`visible`),
+and not endless: of one that quotes too much, the middle is left out.
 """
+
+from vgae.visible import visible
+
+LONGEST = 1000  # characters of a message about input
 
 
 class VgaeError(Exception):
     """Base of every error the library raises on purpose."""
 
+    def __init__(self, message: object = "") -> None:
+        super().__init__(visible(str(message)))
+
 
 class InputError(VgaeError, ValueError):
     """Something the caller gave cannot be used; the message says what and how to put it right."""
+
+    def __init__(self, message: object = "") -> None:
+        text = visible(str(message))
+        super().__init__(text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[3 - LONGEST // 2 :]}")
 
 
 class TrainingError(VgaeError, RuntimeError):

@@ -18,6 +18,7 @@ from vgae.evaluation.held_out import check_held_out, require_unseen
 from vgae.graph.graph import Graph
 from vgae.graph.nodes import FeatureRecipe
 from vgae.graph.split import HeldOut, LinkSplit
+from vgae.graph.storage import as_path
 from vgae.predict import NO_PAIRS, FloatArray, Predictor
 from vgae.train.checkpoint import Checkpoints, Owner
 from vgae.train.config import Config, choose_device
@@ -136,7 +137,7 @@ class _GraphAutoEncoder(Predictor, BaseEstimator):  # type: ignore[misc]  # scik
     def save(self, folder: str | Path, *, split: LinkSplit | None = None, overwrite: bool = False) -> None:
         """Keep the trained model as a run folder, with the split it belongs to if that is given."""
         check_is_fitted(self)
-        with new_run_folder(Path(folder), overwrite=overwrite, checkpoint=self.checkpoint_) as place:
+        with new_run_folder(as_path(folder, "folder"), overwrite=overwrite, checkpoint=self.checkpoint_) as place:
             place.write(self.to_run(split))
 
     def to_run(
@@ -249,5 +250,5 @@ ESTIMATORS: dict[str, type[GAE] | type[VGAE]] = {"gae": GAE, "vgae": VGAE}
 
 def load(folder: str | Path) -> GAE | VGAE:
     """The fitted estimator kept in a run folder."""
-    run = read_run(Path(folder))
+    run = read_run(as_path(folder, "folder"))
     return ESTIMATORS[run.config.model].from_run(run)

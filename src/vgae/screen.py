@@ -1,13 +1,9 @@
 """What people read: text in which nothing is left that a terminal would obey.
 
-Ids, labels, file names and names of columns come from strangers. An escape sequence in one of them would colour, move
-or rename things on the terminal, a line break would forge a line, and a mark that reverses the direction of writing
-would show another id than the one that is meant. Everything that is printed for people therefore goes through
-`visible`, which writes such characters out: ESC becomes \\x1b. JSON and files keep ids exactly as they are.
+Everything that is printed for people goes through `visible`. JSON and files keep ids exactly as they are.
 """
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -15,22 +11,10 @@ from contextlib import suppress
 from typing import TextIO
 
 from vgae.errors import OutputClosedError, VgaeError
+from vgae.visible import UNSAFE
+from vgae.visible import visible as visible
 
-UNSAFE = re.compile(
-    "["
-    "\x00-\x1f\x7f-\x9f"  # control characters: C0, DEL and C1
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what changes the direction of writing
-    "\u2028\u2029"  # separators of lines and paragraphs
-    "\ud800-\udfff"  # halves of a character, as Python keeps bytes of a file name that are not UTF-8
-    "]"
-)
 BYTES = 0xDC00  # where Python keeps the bytes of an argument that are not UTF-8
-SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
-
-
-def visible(text: str) -> str:
-    """The text with every character that a terminal would obey, and every half of one, written out."""
-    return UNSAFE.sub(_written_out, text)
 
 
 def shell_line(arguments: Sequence[str]) -> str:
@@ -98,9 +82,3 @@ def _in_shell(character: str) -> str:
         code -= BYTES
         return f"\\x{code:02x}"
     return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}"
-
-
-def _written_out(found: re.Match[str]) -> str:
-    character = found[0]
-    code = ord(character)
-    return SHORT.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")

@@ -5,6 +5,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from vgae.evaluation.held_out import require_held_out
 from vgae.evaluation.metrics import Scores, link_metrics
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut, LinkSplit
@@ -19,6 +20,7 @@ class Scorer(Protocol):
 
 def score_held_out(scorer: Scorer, held_out: HeldOut) -> tuple[Scores, Scores]:
     """Logits of the links and of the non-links."""
+    held_out = require_held_out(held_out, "held_out")
     logits = scorer.logits(held_out.pairs)
     return logits[held_out.labels], logits[~held_out.labels]
 

@@ -14,10 +14,7 @@ from vgae.graph.split import HeldOut
 
 def check_held_out(given: Any, num_nodes: int, what: str) -> HeldOut:
     """Held-out pairs of a graph of so many nodes; else an error that says what is needed."""
-    if not isinstance(given, HeldOut):
-        raise InputError(
-            f"{what}: held-out pairs are needed, such as split.val or split.test, not {type(given).__name__}."
-        )
+    given = require_held_out(given, what)
     links, non_links = (
         check_pairs(pairs, num_nodes, f"{what}, {name}")
         for name, pairs in (("links", given.links), ("non_links", given.non_links))
@@ -26,6 +23,15 @@ def check_held_out(given: Any, num_nodes: int, what: str) -> HeldOut:
     if total is not None and not (type(total) is int and 0 <= total <= num_pairs(num_nodes)):
         raise InputError(f"{what}: num_graph_links should be a number of links among {num_nodes} nodes, got {total!r}.")
     return HeldOut(links, non_links, total)
+
+
+def require_held_out(given: Any, what: str) -> HeldOut:
+    """Held-out pairs of whatever graph."""
+    if not isinstance(given, HeldOut):
+        raise InputError(
+            f"{what}: held-out pairs are needed, such as split.val or split.test, not {type(given).__name__}."
+        )
+    return given
 
 
 def num_links_among(pairs: Pairs, graph: Graph) -> int:

@@ -19,7 +19,7 @@ from vgae.graph.graph import Cleaning, Graph
 from vgae.graph.ids import pack_ids, unpack_ids
 from vgae.graph.npz import Expected, read_npz
 from vgae.graph.pairs import AnyArray
-from vgae.graph.storage import atomic_write
+from vgae.graph.storage import as_path, atomic_write
 
 COUNT = Expected("iu", (0,), "a whole number")
 OF_NODES = Expected("biufSU", (0, 1), "a text or number for each node")  # in whatever way `pack_ids` packs them
@@ -79,7 +79,7 @@ def write_graph(path: str | Path, graph: Graph) -> None:
     if graph.node_ids is not None:
         arrays["node_ids"] = pack_ids(graph.node_ids)
     try:
-        write_npz(Path(path), **arrays)
+        write_npz(as_path(path), **arrays)
     except InputError:
         raise
     except (OSError, ValueError) as error:  # the latter of a NUL in the path

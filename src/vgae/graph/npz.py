@@ -25,6 +25,7 @@ import numpy as np
 
 from vgae.errors import InputError
 from vgae.graph.pairs import AnyArray, shown
+from vgae.graph.storage import as_path
 from vgae.memory import bytes_free
 
 SUFFIX = ".npy"
@@ -63,7 +64,7 @@ class Expected:
 
 def read_npz(path: str | Path, known: Mapping[str, Expected], *, content: bytes | None = None) -> dict[str, AnyArray]:
     """The arrays of an npz, each as `known` expects it; `content` is what it holds, if that has been read already."""
-    with _open_plain(Path(path)) if content is None else io.BytesIO(content) as file:
+    with _open_plain(as_path(path)) if content is None else io.BytesIO(content) as file:
         return _read(file, known, str(path))
 
 

@@ -38,6 +38,7 @@ from vgae.graph.pairs import (
     to_ranks,
     whole_number,
 )
+from vgae.graph.storage import as_path
 
 FORMAT = 1
 PARTS = ("train", "val_links", "val_non_links", "test_links", "test_non_links")
@@ -152,7 +153,7 @@ class LinkSplit:
         for name, values in (("node_ids", self.train.node_ids), ("labels", self.train.labels)):
             if values is not None:
                 content[name] = pack_ids(values)
-        write_npz(Path(path), format=FORMAT, content_hash=self.content_hash, **content)
+        write_npz(as_path(path), format=FORMAT, content_hash=self.content_hash, **content)
 
     @classmethod
     def load(cls, path: str | Path, graph: Graph | None = None, *, content: bytes | None = None) -> LinkSplit:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from vgae.errors import InputError
+from vgae.graph.pairs import shown
 from vgae.memory import bytes_free
 
 STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
@@ -34,6 +35,14 @@ DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 CANNOT_FLUSH = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)  # file systems that know nothing of flushing
 LONGEST_JSON = 2**28  # bytes
 JSON_MEMORY = 8  # bytes of memory that a byte of JSON may take as Python objects
+
+
+def as_path(given: Any, what: str = "path") -> Path:
+    """The name of a file or folder as a path."""
+    try:
+        return Path(given)
+    except TypeError:
+        raise InputError(f"{what}: the name of a file or folder is needed, got {shown(given)}.") from None
 
 
 # -------------------------------------------------------------------------------------------------------------- writing

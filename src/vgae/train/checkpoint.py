@@ -50,6 +50,7 @@ from vgae.train.lock import locked
 from vgae.train.threads import same_threads
 from vgae.train.trainer import Keeper, Layout, TrainingState, Watcher
 from vgae.version import __version__
+from vgae.visible import visible
 
 FORMAT = 1
 DESCRIPTION = "checkpoint.json"
@@ -301,7 +302,7 @@ def read_checkpoint(folder: Path, owner: Owner, layout: Layout) -> TrainingState
     try:
         return _read(folder, owner, layout)
     except InputError as error:
-        where = "" if str(folder) in str(error) else f"{folder}: "
+        where = "" if visible(str(folder)) in str(error) else f"{folder}: "
         raise InputError(f"{where}{str(error).rstrip('.')}.") from None
     except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError, RuntimeError, OSError) as error:
         raise InputError(_damaged(folder, str(error) or type(error).__name__)) from None

@@ -75,6 +75,7 @@ from vgae.train.checks import (
 from vgae.train.config import Config
 from vgae.train.trainer import LogEntry
 from vgae.version import __version__
+from vgae.visible import visible
 
 FORMAT = 2
 FILES = ("model.safetensors", "split.npz", "features.safetensors", "history.jsonl", "metrics.json")
@@ -258,7 +259,7 @@ def _read_from(folder: Path, places: Sequence[Path]) -> Run:
         with ExitStack() as opened:
             return _read(_Opened(places, opened))
     except InputError as error:
-        where = "" if str(folder) in str(error) else f"{folder}: "
+        where = "" if visible(str(folder)) in str(error) else f"{folder}: "
         raise InputError(where + _shortened(str(error))) from None
     except UNREADABLE as error:
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -318,7 +319,7 @@ def _read(run: _Opened) -> Run:
         raise ValueError("the versions of torch and NumPy are no text")
     described = {name: content[name] for name in DESCRIBED if name in content}
     if hash_json(described) != content["config_hash"]:
-        raise InputError("config.json does not match its own hash; it is damaged or was edited")
+        raise InputError("config.json does not match its own hash; it is damaged or was edited.")
     check_keys(content["config"], (field.name for field in fields(Config)), "config")
     config, facts = Config.from_json(content["config"]), Facts.from_json(content["facts"])
     recipe = FeatureRecipe.from_json(content["recipe"]) if "recipe" in content else None
@@ -339,7 +340,7 @@ def _read_split(run: _Opened, split_hash: Any) -> LinkSplit:
     data = run.read("split.npz", bytes_free() / 2)
     split = LinkSplit.load(run.files["split.npz"][-1][0], content=data)
     if split.content_hash != split_hash:
-        raise InputError("split.npz is not the split that config.json names")
+        raise InputError("split.npz is not the split that config.json names.")
     for name, held_out in (("validation", split.val), ("test", split.test)):
         check_pairs(held_out.pairs, split.train.num_nodes, f"split.npz, {name}")
     return split
