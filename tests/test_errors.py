@@ -50,7 +50,7 @@ def test_a_file_of_any_name_is_named_on_one_line(name: str, tmp_path: Path) -> N
         assert message.count(visible(name)) == 1
 
 
-@pytest.mark.parametrize("path", [None, 3, 2.5, b"run", ["run"], object()], ids=repr)
+@pytest.mark.parametrize("path", [None, 3, 2.5, b"run", ["run"], ...], ids=repr)
 def test_what_is_no_name_of_a_file_is_refused(path: Any, tmp_path: Path) -> None:
     graph = vgae.stochastic_block_model(12, 2, seed=0)
     split = vgae.split_links(graph)
