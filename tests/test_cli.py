@@ -256,7 +256,7 @@ def test_graphml_is_trained(tmp_path: Path) -> None:
     ("content", "words"),
     [
         (b"", ["the file is empty"]),
-        (b"id,x\n1,2\n2\n", ["line 3 has 1 columns"]),
+        (b"id,x\n1,2\n2\n", ["line 3 has 1 column"]),
         (b"id,x\n1,2\n1,3\n", ["row 1 and row 2 are both about the node '1'"]),
     ],
 )
