@@ -39,6 +39,7 @@ from fuzzing import KINDS, Outcome, remove_intact, run_case
 from vgae.machine import describe_machine
 
 ADDRESS_SPACE = 2 * 2**30
+START = 300.0  # seconds that the imports and the first cases may take
 BYTES_AT_LEAST, BYTES_PER_BYTE = 64 * 2**20, 50
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -58,6 +59,7 @@ class Measured:
 def work(connection: Connection, folder: Path) -> None:
     """Run the cases that come in until there are no more; some of each kind first, so that all modules are loaded."""
     warnings.simplefilter("ignore")
+    tempfile.tempdir = str(folder.parent)  # which is removed even if this process is killed
     for kind in KINDS:
         for seed in range(3):
             run_case(KINDS, kind, -1 - seed, folder.with_name("first"))
@@ -73,8 +75,9 @@ def work(connection: Connection, folder: Path) -> None:
 
 def limit_memory() -> None:
     """Allow so much more address space than there is now; allocators keep some of it from case to case."""
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_status("VmSize") + ADDRESS_SPACE, most))
+    if used := _status("VmSize"):  # known on Linux only
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (used + ADDRESS_SPACE, most))
 
 
 def reset_peak() -> int:
@@ -109,7 +112,13 @@ class Worker:
         self.process = context.Process(target=work, args=(other, self.folder), daemon=True)
         self.process.start()
         other.close()
-        self.connection.recv()
+        try:
+            ready = self.connection.poll(START) and self.connection.recv()
+        except EOFError:
+            ready = False
+        if not ready:
+            self.process.kill()
+            raise SystemExit("The first cases, seeds -1 to -3 of each kind, hang or end the process; run them one by one.")
 
     def run(self, kind: str, seed: int) -> Measured:
         """One case, which may neither hang nor end the process."""
@@ -119,14 +128,15 @@ class Worker:
             if self.connection.poll(self.limit):
                 measured: Measured = self.connection.recv()
                 return measured
-            failure = f"it took more than {self.limit:.0f} seconds"
+            failure = f"it took more than {self.limit:g} seconds"
         except (EOFError, OSError):
             self.process.join()
             failure = f"the process ended with {self.process.exitcode}"
+        measured = Measured(Outcome(0, 0, 0, failure), time.perf_counter() - started, 0)
         self.process.kill()
         self.process.join()
         self._start()
-        return Measured(Outcome(0, 0, 0, failure), time.perf_counter() - started, 0)
+        return measured
 
     def close(self) -> None:
         """Let the process remove what it has made, and end."""

@@ -49,7 +49,8 @@ class Layout:
         """The table as text."""
         out = io.StringIO()
         quoting: Any = self.quoting
-        marked = self.names is None and REMARK_LIKE.match(rows[0][0])  # a line that starts so is a comment to everybody
+        first = "" if self.names else rows[0][0]
+        marked = REMARK_LIKE.match(first) or (self.remarks and first.startswith(("#", "%")))  # a comment to everybody
         splits = "\r\t" if self.delimiter == " " else "\r"  # which nobody has to quote, but splits lines and columns
         if marked or any(mark in field for row in rows for field in row for mark in splits):
             quoting = csv.QUOTE_ALL
