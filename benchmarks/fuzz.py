@@ -118,7 +118,7 @@ class Worker:
             ready = False
         if not ready:
             self.process.kill()
-            raise SystemExit("The first cases, seeds -1 to -3 of each kind, hang or end the process; run them one by one.")
+            raise SystemExit("The first cases hang or end the process: seeds -1 to -3 of each kind.")
 
     def run(self, kind: str, seed: int) -> Measured:
         """One case, which may neither hang nor end the process."""
