@@ -12,9 +12,9 @@ Of every graph that is generated the links, weights, directions, features and la
 or the file is refused in a sentence. Then the file goes wrong, and is read or refused. A case is all of that, for one
 seed.
 
-Cases run in a process of their own, which is killed when one of them takes longer than `--limit` seconds. It may take
-2 GiB more than it has at its start, and a case no more than 64 MiB and fifty times the bytes that it was given. A case
-that fails is told with the command that repeats it; `--keep` is where its files are kept.
+Cases run in a process of their own, which is killed when one of them takes longer than `--limit` seconds. A case cannot
+take more than 2 GiB of address space, and must not take more than 64 MiB and fifty times the bytes that it was given.
+One that fails is told with the command that repeats it; `--keep` is where its files are kept.
 
     python benchmarks/fuzz.py [--seconds 60 | --cases 1000] [--seed 0] [--kind tables ...] [--keep failures]
 """
@@ -38,7 +38,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # what is generate
 from fuzzing import KINDS, Outcome, remove_intact, run_case
 from vgae.machine import describe_machine
 
-ADDRESS_SPACE = 2 * 2**30  # beyond what a worker has at its start
+ADDRESS_SPACE = 2 * 2**30
+START = 300.0  # seconds that the imports and the first cases may take
 BYTES_AT_LEAST, BYTES_PER_BYTE = 64 * 2**20, 50
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -58,18 +59,25 @@ class Measured:
 def work(connection: Connection, folder: Path) -> None:
     """Run the cases that come in until there are no more; some of each kind first, so that all modules are loaded."""
     warnings.simplefilter("ignore")
+    tempfile.tempdir = str(folder.parent)  # which is removed even if this process is killed
     for kind in KINDS:
         for seed in range(3):
-            run_case(KINDS, kind, -1 - seed, folder)
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_status("VmSize") + ADDRESS_SPACE, most))
+            run_case(KINDS, kind, -1 - seed, folder.with_name("first"))
     connection.send("ready")
     while (job := connection.recv()) is not None:
         kind, seed = job
+        limit_memory()
         before, started = reset_peak(), time.perf_counter()
         outcome = run_case(KINDS, kind, seed, folder)
         connection.send(Measured(outcome, time.perf_counter() - started, peak() - before))
     remove_intact()
+
+
+def limit_memory() -> None:
+    """Allow so much more address space than there is now; allocators keep some of it from case to case."""
+    if used := _status("VmSize"):  # known on Linux only
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (used + ADDRESS_SPACE, most))
 
 
 def reset_peak() -> int:
@@ -104,7 +112,13 @@ class Worker:
         self.process = context.Process(target=work, args=(other, self.folder), daemon=True)
         self.process.start()
         other.close()
-        self.connection.recv()
+        try:
+            ready = self.connection.poll(START) and self.connection.recv()
+        except EOFError:
+            ready = False
+        if not ready:
+            self.process.kill()
+            raise SystemExit("The first cases hang or end the process: seeds -1 to -3 of each kind.")
 
     def run(self, kind: str, seed: int) -> Measured:
         """One case, which may neither hang nor end the process."""
@@ -114,14 +128,15 @@ class Worker:
             if self.connection.poll(self.limit):
                 measured: Measured = self.connection.recv()
                 return measured
-            failure = f"it took more than {self.limit:.0f} seconds"
+            failure = f"it took more than {self.limit:g} seconds"
         except (EOFError, OSError):
             self.process.join()
             failure = f"the process ended with {self.process.exitcode}"
+        measured = Measured(Outcome(0, 0, 0, failure), time.perf_counter() - started, 0)
         self.process.kill()
         self.process.join()
         self._start()
-        return Measured(Outcome(0, 0, 0, failure), time.perf_counter() - started, 0)
+        return measured
 
     def close(self) -> None:
         """Let the process remove what it has made, and end."""

@@ -32,6 +32,7 @@ class Case:
         self.bytes_given = 0
         self.num_read = 0
         self.num_refused = 0
+        self.refusal = ""  # the last
 
     def write(self, name: str, content: bytes, *, unpacked: int = 0) -> Path:
         """A file of the case; what it says when it is unpacked counts as what was given, too."""
@@ -46,7 +47,8 @@ class Case:
             result = call()
         except VgaeError as error:
             self.num_refused += 1
-            self.require_sentence(str(error))
+            self.refusal = str(error)
+            self.require_sentence(self.refusal)
             return None
         self.num_read += 1
         return result

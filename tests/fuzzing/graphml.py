@@ -42,7 +42,7 @@ def graphml(case: Case) -> None:
     reading = case.attempt(lambda: read_any(path, **options))
     if reading is None:
         if made.links():
-            raise WrongResultError("a GraphML file without a fault was refused")
+            raise WrongResultError(f"a GraphML file without a fault was refused: {case.refusal}")
     else:
         graph = reading.graph
         if links_of(graph) != made.links():

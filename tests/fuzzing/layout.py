@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -48,8 +49,10 @@ class Layout:
         """The table as text."""
         out = io.StringIO()
         quoting: Any = self.quoting
-        marked = self.names is None and REMARK_LIKE.match(rows[0][0])  # a line that starts so is a comment to everybody
-        if marked or any("\r" in field for row in rows for field in row):  # which csv takes for a line end, unquoted
+        first = "" if self.names else rows[0][0]
+        marked = REMARK_LIKE.match(first) or (self.remarks and first.startswith(("#", "%")))  # a comment to everybody
+        splits = "\r\t" if self.delimiter == " " else "\r"  # which nobody has to quote, but splits lines and columns
+        if marked or any(mark in field for row in rows for field in row for mark in splits):
             quoting = csv.QUOTE_ALL
         writer = csv.writer(out, delimiter=self.delimiter, quoting=quoting, lineterminator=self.line_end)
         for remark in self.remarks:
@@ -72,6 +75,18 @@ def pack(case: Case, name: str, content: bytes) -> tuple[str, bytes]:
     elif how == ".zst":
         content = pa.Codec("zstd").compress(content, asbytes=True)
     return name + how, content
+
+
+def size_unpacked(content: bytes) -> int:
+    """How many bytes come out of gzip, as far as it can be unpacked: a few changed bytes may stand for many more."""
+    unpacker, size = zlib.decompressobj(16 + zlib.MAX_WBITS), 0
+    try:
+        while content:
+            found = unpacker.decompress(content, 2**20)
+            size, content = size + len(found), unpacker.unconsumed_tail
+    except zlib.error:
+        pass
+    return size
 
 
 def parquet(random: Random, columns: dict[str, list[Any]]) -> bytes:

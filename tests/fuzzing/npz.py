@@ -32,7 +32,7 @@ def npz(case: Case) -> None:
     case.bytes_given += len(content)
     found = case.attempt(lambda: read_npz_graph(path))
     if found is None:
-        raise WrongResultError("a graph that was written is refused")
+        raise WrongResultError(f"a graph that was written is refused: {case.refusal}")
     _require_same(graph, found)
     if random.random() < 0.4:
         broken = case.write("broken.npz", mutate(content, random))

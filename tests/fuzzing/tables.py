@@ -22,6 +22,7 @@ from fuzzing.layout import (
     line_end_for,
     pack,
     parquet,
+    size_unpacked,
     some_options,
 )
 from fuzzing.made import (
@@ -58,7 +59,7 @@ def tables(case: Case) -> None:
     reading = case.attempt(lambda: read_any(path, **options))
     if reading is None:
         if surely and made.links():
-            raise WrongResultError(f"a table that leaves nothing open was refused, with {options}")
+            raise WrongResultError(f"a table that leaves nothing open was refused, with {options}: {case.refusal}")
     else:
         _require_links(made, reading, layout)
     _read_broken(case, "broken" + path.suffixes[0], content, options)
@@ -96,7 +97,7 @@ def nodes(case: Case) -> None:
         _require_links(made, reading, None)
         _require_nodes(reading.graph, ids, columns, labels)
     elif not content:
-        raise WrongResultError("a node table in Parquet was refused")
+        raise WrongResultError(f"a node table in Parquet was refused: {case.refusal}")
     if content:
         broken = case.write("broken.csv", mutate(content, random))
         options |= {"impute": random.choice((None, "mean", "zero")), "standardise": random.random() < 0.5}
@@ -118,6 +119,8 @@ def pairs(case: Case) -> None:
         content, surely = b"", True
     else:
         header = list(random.choice(USUAL)) if random.random() < 0.5 else None
+        if header and set(header) <= set(ids):  # then it is a row as good as any
+            header = None
         layout = Layout(
             random.choice(DELIMITERS),
             header,
@@ -133,7 +136,7 @@ def pairs(case: Case) -> None:
     found = case.attempt(lambda: read_pairs(path, ids, **options))
     if found is None:
         if surely:
-            raise WrongResultError(f"pairs that leave nothing open were refused, with {options}")
+            raise WrongResultError(f"pairs that leave nothing open were refused, with {options}: {case.refusal}")
     elif found.tolist() != expected:
         raise WrongResultError(f"{len(found)} pairs for {len(expected)} rows: {found.tolist()[:5]}, not {expected[:5]}")
     if content:
@@ -211,7 +214,7 @@ def _links_in_columns(case: Case, made: MadeGraph) -> None:
     reading = case.attempt(lambda: read_any(path, **options))
     graph = case.attempt(lambda: Graph.from_frame(pa.table(columns), **options))
     if reading is None or graph is None:
-        raise WrongResultError("links in typed columns were refused")
+        raise WrongResultError(f"links in typed columns were refused: {case.refusal}")
     for found in (reading, Reading(graph)):
         _require_links(made, found, None)
     _read_broken(case, "broken.parquet", content, options)
@@ -223,9 +226,11 @@ def _links_in_columns(case: Case, made: MadeGraph) -> None:
 def _read_broken(case: Case, name: str, content: bytes, options: dict[str, Any]) -> None:
     random = case.random
     broken = mutate(content, random)
+    size = len(broken)
     if random.random() < 0.2 and not name.endswith(".parquet"):
         name, broken = name + ".gz", mutate(gzip.compress(broken, mtime=0), random)
-    path = case.write(name, broken, unpacked=2 * len(content))
+        size = size_unpacked(broken)
+    path = case.write(name, broken, unpacked=size)
     _read_or_refuse(case, path, random.choice((options, some_options(random))))
 
 

@@ -14,6 +14,7 @@ from vgae.graph.files import read_npz_graph, write_graph, write_npz
 from vgae.graph.graph import Cleaning, Graph
 from vgae.graph.storage import atomic_write, read_json, write_json
 from vgae.graph.synthetic import stochastic_block_model
+from vgae.visible import visible
 
 EDGES = np.array([[0, 1], [1, 2], [0, 2]])
 
@@ -216,7 +217,7 @@ def test_a_graph_is_not_written_where_that_is_impossible(tmp_path: Path) -> None
     (tmp_path / "file").write_bytes(b"")
     for path in (tmp_path, tmp_path / "file" / "graph.npz", f"{tmp_path}/a\0b.npz", tmp_path / ("x" * 300)):
         message = message_of(lambda path=path: write_graph(path, graph))  # type: ignore[misc]
-        assert message.startswith(f"{path}: the graph cannot be written there (")
+        assert message.startswith(visible(f"{path}: the graph cannot be written there ("))
     assert names_in(tmp_path) == ["file"]
     assert "edges: expected rows" in message_of(lambda: write_graph(tmp_path / "graph.npz", 5))  # type: ignore[arg-type]
 

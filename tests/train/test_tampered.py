@@ -298,6 +298,7 @@ def sentence_of(run: Path) -> str | None:
         return None
     assert str(run) in said
     assert "\n" not in said
+    assert said.endswith((".", ".)"))
     assert len(said) < 1000
     return said
 

@@ -210,7 +210,7 @@ def hashes_in(content: dict[str, Any]) -> dict[str, str]:
     """The hashes of a run's files out of its config.json."""
     hashes = content["files"]
     if not isinstance(hashes, dict) or set(hashes) != set(FILES):
-        raise InputError(f"config.json names other files than {', '.join(FILES)}; it is damaged or was edited.")
+        raise InputError(f"config.json names other files than {', '.join(FILES)}; it is damaged or was edited")
     return hashes
 
 
@@ -260,7 +260,7 @@ def _read_from(folder: Path, places: Sequence[Path]) -> Run:
             return _read(_Opened(places, opened))
     except InputError as error:
         where = "" if visible(str(folder)) in str(error) else f"{folder}: "
-        raise InputError(where + _shortened(str(error))) from None
+        raise InputError(f"{where}{_shortened(str(error)).rstrip('.')}.") from None
     except UNREADABLE as error:
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{folder}: the run is damaged ({_shortened(detail)}); train it again.") from None
@@ -340,7 +340,7 @@ def _read_split(run: _Opened, split_hash: Any) -> LinkSplit:
     data = run.read("split.npz", bytes_free() / 2)
     split = LinkSplit.load(run.files["split.npz"][-1][0], content=data)
     if split.content_hash != split_hash:
-        raise InputError("split.npz is not the split that config.json names.")
+        raise InputError("split.npz is not the split that config.json names")
     for name, held_out in (("validation", split.val), ("test", split.test)):
         check_pairs(held_out.pairs, split.train.num_nodes, f"split.npz, {name}")
     return split
