@@ -20,6 +20,7 @@ import pytest
 from helpers import message_of
 from vgae import memory
 from vgae.graph import tables, unpack
+from vgae.graph.graph import Graph
 from vgae.graph.tables import read_any, read_graph, read_pairs
 
 LINKS = b"source,target\n" + b"".join(b"%d,%d\n" % (i, i + 1) for i in range(100))
@@ -228,3 +229,32 @@ def test_a_pointer_of_git_lfs_is_told_from_the_file(tmp_path: Path, ending: str)
     path = tmp_path / f"links{ending}"
     path.write_bytes(pointer)
     assert "fetch it with git lfs pull" in message_of(lambda: read_any(path))
+
+
+def test_text_that_is_not_utf8_is_named_by_its_column(tmp_path: Path) -> None:
+    odd = pa.array([b"\xc3(", b"b"], pa.binary()).view(pa.string())
+    for columns in ({"source": odd, "target": ["a", "b"]}, {"source": ["a", "b"], "target": ["c", "d"], "w": odd}):
+        table = pa.table(columns)
+        pq.write_table(table, tmp_path / "links.parquet")
+        name = next(name for name, values in columns.items() if values is odd)
+        assert f"the column {name!r} holds text that is not UTF-8" in message_of(
+            lambda: read_any(tmp_path / "links.parquet")
+        )
+        assert f"the column {name!r} holds text that is not UTF-8" in message_of(
+            lambda table=table: Graph.from_frame(table)  # type: ignore[misc]
+        )
+
+
+@pytest.mark.parametrize("path", [None, 3, 2.5, b"ab", ["links.csv"]], ids=repr)
+def test_what_is_no_name_of_a_table_is_refused(path: Any, tmp_path: Path) -> None:
+    assert "the name of a file or folder is needed" in message_of(lambda: read_any(path))
+    (tmp_path / "links.csv").write_text("a,b\nb,c\n")
+    if path is not None:
+        features = message_of(lambda: read_any(tmp_path / "links.csv", header=False, features=path))
+        assert "the name of a file or folder is needed" in features
+
+
+def test_an_array_for_a_switch_is_refused() -> None:
+    links = pa.table({"source": ["a"], "target": ["b"]})
+    for name in ("standardise", "directed"):
+        assert message_of(lambda name=name: Graph.from_frame(links, **{name: np.array([0, 1])})).startswith(f"{name}:")  # type: ignore[misc]

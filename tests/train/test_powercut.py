@@ -108,7 +108,8 @@ def test_saving(tmp_path: Path, split: vgae.LinkSplit, checkpoint: bool) -> None
     train(root / "run", split, seed=1)
     old = what_is_read(root / "run")
     where = root / "run" / "checkpoint" if checkpoint else None
-    fitted = model(0).fit(split.train, validation=split.val, checkpoint=where, checkpoint_every=0)
+    every = 0 if checkpoint else None
+    fitted = model(0).fit(split.train, validation=split.val, checkpoint=where, checkpoint_every=every)
     fitted.save(tmp_path / "whole", split=split)
     trees = trees_of(root, lambda: fitted.save(root / "run", split=split, overwrite=True))
     if checkpoint:  # it stays until the new run is in its place

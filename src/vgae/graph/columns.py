@@ -21,7 +21,7 @@ from vgae.errors import InputError
 from vgae.graph.checks import WEIGHTS_ARE, usable_weights
 from vgae.graph.convert import text_array
 from vgae.graph.pairs import AnyArray, IntArray
-from vgae.graph.parquet import is_text, read_parquet
+from vgae.graph.parquet import is_text, read_parquet, require_utf8
 from vgae.graph.text import NO_NAME, read_text
 from vgae.graph.unpack import first_line, is_stream, suffix_of
 
@@ -107,6 +107,9 @@ def table_of(frame: Any, name: str) -> pa.Table:
         raise InputError(f"{name}: not a data frame of plain columns ({first_line(error)}).") from None
     if table.num_columns < 2 or table.num_rows == 0:
         raise InputError(f"{name}: rows with two columns or more are needed, got {table.num_rows}×{table.num_columns}.")
+    for column, values in zip(table.column_names, table.columns, strict=True):
+        if is_text(values.type):
+            require_utf8(name, column, values)
     return table
 
 

@@ -24,6 +24,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.links import read_links_among
 from vgae.graph.nodes import FeatureRecipe, NodeTable, build_features, notes_on, read_nodes, require_one_row_each
 from vgae.graph.pairs import AnyArray, Pairs
+from vgae.graph.storage import as_path
 from vgae.graph.tables import Reading
 from vgae.graph.unpack import enough_memory
 
@@ -58,7 +59,7 @@ def read_more(
         names: list[Any] = graph.ids_of(np.arange(graph.num_nodes)).tolist()
         known = pa.array([str(name) for name in names], pa.large_string())
         if nodes is not None:
-            table = read_nodes(Path(nodes), id, None, node_notes)
+            table = read_nodes(as_path(nodes, "nodes"), id, None, node_notes)
             new = pa.concat_arrays(table.ids.cast(pa.large_string()).chunks)
             _require_new(new, known, table.origin)
             features = _stacked(features, _features_of(table, recipe, graph.num_features, node_notes))
@@ -70,7 +71,12 @@ def read_more(
         if links is not None:
             where = "the node table has no row for it" if nodes else "there is no table of new nodes (features)"
             added, read = read_links_among(
-                Path(links), known, (source, target, weight), delimiter, header, f"which is not known, and {where}"
+                as_path(links, "links"),
+                known,
+                (source, target, weight),
+                delimiter,
+                header,
+                f"which is not known, and {where}",
             )
             pairs = np.concatenate([pairs, added])
             weights = _with_weights(weights, read, Origin(str(links)), weight)

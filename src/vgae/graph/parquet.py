@@ -32,7 +32,7 @@ def read_parquet(path: Path, needed: str) -> pa.Table:
                 refuse_pointer(path, start)
         free = memory.bytes_free()
         with pyarrow.parquet.ParquetFile(source) as file:
-            require_room(path, COPIES * _least_bytes(file.metadata), free)
+            require_room(path, COPIES * _least_bytes(file), free)
             text = [field.name for field in file.schema_arrow if is_text(field.type)]
         with pyarrow.parquet.ParquetFile(source, read_dictionary=text) as file:
             table = _read_batches(path, file, free)
@@ -41,15 +41,15 @@ def read_parquet(path: Path, needed: str) -> pa.Table:
     return _plain_text(path, table, free)
 
 
-def _least_bytes(about: pyarrow.parquet.FileMetaData) -> int:
-    """What the file takes at least when it is unpacked, going by what it says of itself."""
-    total = 0
-    for group in range(about.num_row_groups):
-        columns = about.row_group(group)
-        for place in range(columns.num_columns):
-            column = columns.column(place)
-            total += max(column.num_values * BYTES_OF.get(column.physical_type, 4), column.total_uncompressed_size)
-    return total
+def _least_bytes(file: pyarrow.parquet.ParquetFile) -> int:
+    """What the file takes at least when it is unpacked, going by what it says of itself.
+
+    What it says of single columns is not asked for: in a damaged file that ends the process.
+    """
+    about, schema = file.metadata, file.schema
+    row = sum(BYTES_OF.get(schema.column(place).physical_type, 4) for place in range(len(schema)))
+    groups = [about.row_group(group) for group in range(about.num_row_groups)]
+    return sum(max(group.num_rows * row, group.total_byte_size) for group in groups)
 
 
 def _read_batches(path: Path, file: pyarrow.parquet.ParquetFile, free: float) -> pa.Table:
@@ -69,6 +69,7 @@ def _plain_text(path: Path, table: pa.Table, free: float) -> pa.Table:
     for place, name in enumerate(table.column_names):
         column = table.column(place)
         if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
+            require_utf8(str(path), name, column)
             table = table.set_column(place, name, column.cast(pa.large_string()))
     return table
 
@@ -80,6 +81,15 @@ def _plain_bytes(column: pa.ChunkedArray) -> int:
         for chunk in column.chunks:
             total += pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
     return total
+
+
+def require_utf8(origin: str, name: str, column: pa.ChunkedArray) -> None:
+    """Text must be UTF-8, which a Parquet file or a frame may only claim."""
+    try:
+        for chunk in column.chunks:
+            (chunk.dictionary if pa.types.is_dictionary(column.type) else chunk).validate(full=True)
+    except pa.ArrowInvalid:
+        raise InputError(f"{origin}: the column {name!r} holds text that is not UTF-8; write it as UTF-8.") from None
 
 
 def is_text(kind: pa.DataType) -> bool:

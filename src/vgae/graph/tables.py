@@ -48,6 +48,7 @@ from vgae.graph.nodes import (
     to_labels,
 )
 from vgae.graph.pairs import IntArray, Pairs
+from vgae.graph.storage import as_path
 from vgae.graph.unpack import enough_memory, is_stream, suffix_of
 
 IN_GRAPHML = ("weight", "label", "node_attributes", "standardise", "impute", "recipe")
@@ -80,7 +81,7 @@ def read_graph(path: str | Path, **options: Any) -> Graph:
 
 def read_any(path: str | Path, **options: Any) -> Reading:
     """The same, with what was assumed in reading and the recipe of the features."""
-    path = Path(path)
+    path = as_path(path)
     given = {name: value for name, value in options.items() if value is not None}
     kind = suffix_of(path)
     if path.suffix == ".npz":
@@ -124,7 +125,7 @@ def read_links(
     numbers to mean 0 and standard deviation 1, `impute` ("mean", "zero") fills in what is missing. With the `recipe` of
     another graph they become the features that they are there.
     """
-    path = Path(path)
+    path = as_path(path)
     notes: list[str] = []
     asked = (source, target, weight)
     with enough_memory(path):
@@ -132,8 +133,11 @@ def read_links(
         nodes = None
         if features is not None:
             said: list[str] = []
-            nodes = _Nodes(read_nodes(Path(features), id, label, said), standardise, impute, said, recipe)
+            nodes = _Nodes(
+                read_nodes(as_path(features, "features"), id, label, said), standardise, impute, said, recipe
+            )
         else:
+            require_bool("standardise", standardise)
             _refuse_without_nodes(id=id, label=label, standardise=standardise or None, impute=impute)
         return _to_graph(Origin(str(path)), table, asked, directed, nodes, notes)
 
@@ -160,6 +164,7 @@ def read_frame(
         taken = take_nodes(table_of(nodes, "nodes"), origin, id, label, said)
         of_nodes = _Nodes(taken, standardise, impute, said)
     else:
+        require_bool("standardise", standardise)
         _refuse_without_nodes(id=id, label=label, standardise=standardise or None, impute=impute)
     return _to_graph(Origin("links", first=0), table, (source, target, weight), directed, of_nodes, [])
 
@@ -179,9 +184,10 @@ def read_graphml_graph(
     With `node_attributes` the other node attributes become features, as the columns of a node table do; with the
     `recipe` of another graph, those that they are there.
     """
-    path = Path(path)
+    path = as_path(path)
     node_attributes = node_attributes or recipe is not None
     if not node_attributes:
+        require_bool("standardise", standardise)
         _refuse_without_nodes(standardise=standardise or None, impute=impute)
     document = read_graphml(path)
     for asked, table, kind in ((weight, document.links, "edges"), (label, document.nodes, "nodes")):
@@ -210,7 +216,7 @@ def read_pairs(
     known = pa.array([str(name) for name in ids], pa.large_string())
     asked = (source, target)
     with enough_memory(path):
-        return read_links_among(Path(path), known, asked, delimiter, header, "which is not a node of this run")[0]
+        return read_links_among(as_path(path), known, asked, delimiter, header, "which is not a node of this run")[0]
 
 
 # -------------------------------------------------------------------------------------------------------------- inside
