@@ -279,7 +279,9 @@ def _forge_tensors(random: Random, path: Path) -> None:
     tensor = tensors[name].copy()
     how = random.randrange(5)
     if how == 0 and tensor.size:
-        tensor.flat[random.randrange(tensor.size)] = random.choice((0, 1, 100, -100))
+        tensor.flat[random.randrange(tensor.size)] = random.choice(
+            (0, 1, 100, 200 if tensor.dtype.kind == "u" else -100)
+        )
     elif how == 1 and tensor.size and tensor.dtype.kind == "f":
         tensor.flat[random.randrange(tensor.size)] = random.choice((np.nan, np.inf, 3e38, -3e38, 1e19, 1e-40))
     elif how == 2:

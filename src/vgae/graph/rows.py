@@ -1,4 +1,4 @@
-"""Text as rows of fields, by one parser throughout: in looking at the first lines and in reading all of them.
+"""Text as rows of fields, by one parser in looking at the first lines and in reading all of them.
 
 A field may stand in quotation marks, and then hold anything; a mark inside it is written twice. Every step takes time
 in proportion to the text, whatever the text is.
@@ -6,8 +6,11 @@ in proportion to the text, whatever the text is.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +18,7 @@ import pyarrow.csv
 
 BLANKS = " "  # the delimiter that stands for any run of blanks and tabs
 MOST_COLUMNS = 100_000
+WIDE = 1000  # columns of a single row, from which on a table of columns would take far more memory than the row
 BLOCK_BYTES = 2**26
 MOST_BLOCK_BYTES = 2**31 - 1
 MOST_QUOTED_LINES = 10_000  # that a look at the first lines follows a quotation mark that is not closed
@@ -112,7 +116,12 @@ def first_row(content: bytes, delimiter: str) -> tuple[str, ...]:
     """The first row, if it has no more columns than are read."""
     line = first_lines(content, 1)
     width = max((width for width, _ in widths_of(line, delimiter)), default=0)
-    rows = fields_of(line, delimiter, width) if 0 < width <= MOST_COLUMNS else []
+    if not 0 < width <= MOST_COLUMNS:
+        return ()
+    if width > WIDE:
+        with suppress(csv.Error):  # a field of more than 128 KiB
+            return tuple(next(csv.reader(io.StringIO(line.decode(errors="replace"), newline=""), delimiter=delimiter)))
+    rows = fields_of(line, delimiter, width)
     return rows[0] if rows else ()
 
 
