@@ -176,11 +176,11 @@ def _sum_of_positives(s: Array) -> float:
 
 
 @_compiled()
-def _silence(s: Array, num_rows: int, num_columns: int) -> None:
-    """What lies beyond so many rows and columns is padding, which is not to count: its softplus becomes nothing."""
+def _silence(sigma: Array, num_rows: int, num_columns: int) -> None:
+    """What lies beyond so many rows and columns is padding, whose logits are 0: without σ it adds nothing."""
     for i in range(R):
         for j in range(0 if i >= num_rows else max(0, num_columns), B):
-            s[i, j] = LOWEST
+            sigma[i, j] = f32(0)
 
 
 @_compiled("reassoc", "contract", "nsz")
@@ -189,14 +189,21 @@ def _sum_of_logs(sigma: Array, missing: Doubles) -> float:
 
     The factors are 1 - m with m = min(σ, 1 - σ) at most ½. A product of R of them is kept as what is missing to one,
     1 - (1 - a)(1 - b) = a + b - ab, and one of R of these as what its inverse has beyond one, (1 + a)(1 + b) - 1 =
-    a + b + ab: neither ever cancels, the smallest m keep their digits, and one logarithm serves 256 factors.
+    a + b + ab: neither ever cancels, the smallest m keep their digits, and one logarithm serves 256 factors. The first
+    four are taken together in single precision.
     """
     missing[:] = 0.0
-    for i in range(R):
+    for i in range(0, R, SQUARE):
         for j in range(B):
-            one = np.float64(sigma[i, j])
-            m = 1.0 - one if one > 0.5 else one
-            missing[j] += m - missing[j] * m
+            a, b, c, d = sigma[i, j], sigma[i + 1, j], sigma[i + 2, j], sigma[i + 3, j]
+            a = f32(1) - a if a > f32(0.5) else a
+            b = f32(1) - b if b > f32(0.5) else b
+            c = f32(1) - c if c > f32(0.5) else c
+            d = f32(1) - d if d > f32(0.5) else d
+            a = a + b - a * b
+            c = c + d - c * d
+            of_four = np.float64(a + c - a * c)
+            missing[j] += of_four - missing[j] * of_four
     total = 0.0
     for start in range(0, B, R):
         beyond = 0.0
@@ -237,11 +244,11 @@ def _sweep_blocks(
             mirrored = symmetric and top < diagonal
             _set_product(q[top : top + R], k[block], tile)
             _add_product(q[top : top + R], k[block], SQUARE, tile)
-            if value and (top + R > sizes[0] or (block + 1) * B > sizes[1]):
-                _silence(tile, sizes[0] - top, sizes[1] - block * B)
             part = LN_2 * _sum_of_positives(tile) if value else 0.0
             _sigmoid(tile)
             if value:
+                if top + R > sizes[0] or (block + 1) * B > sizes[1]:
+                    _silence(tile, sizes[0] - top, sizes[1] - block * B)
                 part += _sum_of_logs(tile, missing)
                 total += 2 * part if mirrored else part
             if gradient:
