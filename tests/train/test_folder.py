@@ -237,6 +237,32 @@ def test_unfinished_run_among_other_files_is_gone_on_with(
     assert content(folder / "checkpoint") == {"notes.txt": b"mine too"}
 
 
+@pytest.mark.parametrize(
+    "remains",
+    [
+        [],
+        ["vgae.lock"],
+        ["state-9.safetensors"],
+        [".state-9.safetensors.1a2b3c4d", "vgae.lock"],
+        ["run/"],
+        ["run/.config.json.1a2b3c4d"],
+    ],
+    ids=str,
+)
+def test_what_a_process_that_was_killed_at_its_very_end_has_left_goes(run: Path, remains: list[str]) -> None:
+    before = content(run)
+    (run / "checkpoint").mkdir()
+    for name in remains:
+        (run / "checkpoint" / name).parent.mkdir(exist_ok=True)
+        if name.endswith("/"):
+            (run / "checkpoint" / name).mkdir()
+        else:
+            (run / "checkpoint" / name).touch()
+    assert folder_module.finished_run(run) is not None
+    assert content(run) == before
+    assert not (run / "checkpoint").exists()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_somebodys_file_under_the_name_of_one_of_ours_is_not_replaced(
     tmp_path: Path, split: vgae.LinkSplit, name: str

@@ -172,6 +172,8 @@ def finished_run(folder: Path) -> Run | None:
                 _promote(target)
             _remove_empty([target / CHECKPOINT])
         is_complete = stage_of(target) is Stage.COMPLETE
+        if is_complete and (target / CHECKPOINT).is_dir():
+            _remove_remains(folder, target)
     except OSError as error:
         raise InputError(f"{folder}: the folder cannot be used ({error.strerror}); choose another.") from None
     return read_run(folder) if is_complete else None
@@ -320,6 +322,16 @@ def _remove_staged(staging: Path) -> None:
             if STAGED_NAME.fullmatch(path.name):
                 path.unlink(missing_ok=True)
         staging.rmdir()
+
+
+def _remove_remains(folder: Path, target: Path) -> None:
+    """Remove what a process that was killed at its very end has left beside a complete run, unless one is at work."""
+    with suppress(InputError):
+        with _writing(folder, target):
+            if stage_of(target) is Stage.COMPLETE:
+                remove_checkpoint(target / CHECKPOINT)
+                _remove_staged(target / CHECKPOINT / STAGING)
+        _remove_empty([target / CHECKPOINT])
 
 
 def _remove_empty(folders: list[Path]) -> None:
