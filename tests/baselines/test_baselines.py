@@ -23,8 +23,8 @@ from vgae.evaluation.evaluate import Scorer
 
 @pytest.fixture(scope="module")
 def split() -> vgae.LinkSplit:
-    """Fifty small blocks, cut into components and isolated nodes by a low degree and by holding links out."""
-    return vgae.split_links(vgae.stochastic_block_model(600, 50, degree_within=4, degree_between=0.2, seed=4), seed=0)
+    """A hundred small blocks, cut into components and isolated nodes by a low degree and by holding links out."""
+    return vgae.split_links(vgae.stochastic_block_model(1200, 100, degree_within=4, degree_between=0.2, seed=4), seed=0)
 
 
 @pytest.mark.parametrize("name", BASELINES)

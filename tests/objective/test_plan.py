@@ -86,12 +86,12 @@ def peak_of_tensors(graph: Graph, config: Config) -> float:
         (20, "none", "vgae", "sampled", 16),
     ],
 )
-def test_tensors_are_predicted_to_within_a_tenth(
+def test_tensors_are_predicted_to_within_a_fifth(
     links: int, features: str, model: str, objective: str, latent_dim: int
 ) -> None:
     graph = graph_with(6_000, links, features)
     config = Config(model=model, objective=objective, latent_dim=latent_dim, iterations=2, eval_every=1)
-    assert workload(graph, config).held(objective) / peak_of_tensors(graph, config) == pytest.approx(1, abs=0.1)
+    assert workload(graph, config).held(objective) / peak_of_tensors(graph, config) == pytest.approx(1, abs=0.2)
 
 
 def peaks(job: str) -> "subprocess.CompletedProcess[str]":
