@@ -21,7 +21,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -108,19 +108,30 @@ def make_folder(folder: Path) -> list[Path]:
 
 def write_json(path: Path, content: Any, *, durable: bool = False, follow_links: bool = True) -> None:
     """A value as indented JSON; numbers that JSON does not know (NaN, infinity) become null."""
-    text = json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(finite(content), indent=2, ensure_ascii=False, allow_nan=False)
     with atomic_write(path, durable=durable, follow_links=follow_links) as file:
         file.write(text.encode() + b"\n")
 
 
+def finite(value: Any) -> Any:
+    """A value with null in place of the numbers that JSON does not have, NaN and the infinities."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
 def json_line(content: Any) -> bytes:
     """A value as a line of JSON, by the same rule."""
-    return json.dumps(_finite(content), allow_nan=False).encode() + b"\n"
+    return json.dumps(finite(content), allow_nan=False).encode() + b"\n"
 
 
 def hash_json(content: object) -> str:
     """SHA-256 of a value as JSON, whatever the order of its keys."""
-    return hashlib.sha256(json.dumps(_finite(content), sort_keys=True, allow_nan=False).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(finite(content), sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 # -------------------------------------------------------------------------------------------------------------- reading
@@ -239,16 +250,6 @@ def _flush(handle: int) -> None:
     except OSError as error:
         if error.errno not in CANNOT_FLUSH:
             raise
-
-
-def _finite(content: Any) -> Any:
-    if isinstance(content, float):
-        return content if math.isfinite(content) else None
-    if isinstance(content, dict):
-        return {name: _finite(value) for name, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return content
 
 
 def _finite_number(text: str) -> float:

@@ -5,7 +5,6 @@ one line with whole values, however wide, and always the same bytes.
 """
 
 import json
-import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from rich.table import Table
 
 from vgae.experiments.paper import TABLE_1
 from vgae.experiments.reproduce import METHODS, Cell
+from vgae.graph.storage import finite
 from vgae.screen import tell, visible, write
 
 WIDEST = 40  # a longer value moves the rest of its own row to the right, and no other row
@@ -28,7 +28,7 @@ def progress_console(*, quiet: bool) -> Console:
 
 def print_json(content: Mapping[str, Any]) -> None:
     """One object on standard output, strictly JSON: what is not a finite number is null."""
-    write(json.dumps(_strict(content), indent=2, allow_nan=False) + "\n")
+    write(json.dumps(finite(content), indent=2, allow_nan=False) + "\n")
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[str] = ()) -> None:
@@ -112,14 +112,3 @@ def _rich_table(rows: Sequence[Sequence[str]], to_the_right: Sequence[bool]) -> 
 
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}"
-
-
-def _strict(value: Any) -> Any:
-    """The value with null in place of numbers that JSON does not have: NaN and the infinities."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _strict(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
-    return value
