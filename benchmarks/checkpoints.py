@@ -19,9 +19,9 @@ from pathlib import Path
 
 import vgae
 from vgae.machine import describe_machine
-from vgae.train.checkpoint import Checkpoints, Owner, kept_iteration
+from vgae.runs.checkpoint import Checkpoints, Owner, kept_iteration
 from vgae.train.config import Config
-from vgae.train.trainer import train
+from vgae.train.loop import train
 
 TARGET = 1.02  # most that a training with checkpoints may take, in times of one without
 

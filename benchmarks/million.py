@@ -21,7 +21,7 @@ from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.machine import describe_machine
 from vgae.train.config import Config
-from vgae.train.trainer import Trained, train
+from vgae.train.loop import Trained, train
 
 
 def report(name: str, trained: Trained, split: vgae.LinkSplit, config: Config) -> None:

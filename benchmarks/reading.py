@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 import vgae
-from vgae.graph.tables import read_graph
+from vgae.io.tables import read_graph
 from vgae.machine import describe_machine
 
 

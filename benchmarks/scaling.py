@@ -38,12 +38,12 @@ from vgae.graph.synthetic import rmat, stochastic_block_model
 from vgae.machine import describe_machine
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
+from vgae.objective.cost import calibrate, estimate
 from vgae.objective.exact import ExactObjective
-from vgae.objective.plan import calibrate, estimate
 from vgae.objective.sampled import SampledObjective
 from vgae.objective.terms import Weighting
 from vgae.train.config import Config
-from vgae.train.decide import workload
+from vgae.train.plan import workload
 
 CONFIG = Config()
 NODES = (2_708, 10_000, 30_000, 100_000, 300_000, 1_000_000)

@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 from typing import Any
 from unittest.mock import patch
 
-from vgae.cli import main
+from vgae.cli.app import main
 
 
 def run_vgae(*arguments: str, cwd: Path) -> CompletedProcess[str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import vgae
 from vgae.errors import InputError
-from vgae.predict import NO_PAIRS
+from vgae.estimators.predict import NO_PAIRS
 from vgae.train.config import choose_device
 
 ESTIMATORS = [vgae.GAE, vgae.VGAE]

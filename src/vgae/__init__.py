@@ -12,18 +12,21 @@ if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 from vgae.errors import InputError, TrainingError, VgaeError
+from vgae.io import register_hooks
 from vgae.version import __version__
 
+register_hooks()
+
 if TYPE_CHECKING:
-    from vgae.estimator import GAE, VGAE, load
+    from vgae.estimators.base import GAE, VGAE, load
     from vgae.evaluation.evaluate import evaluate
-    from vgae.graph.datasets import load_dataset
-    from vgae.graph.extend import read_more
-    from vgae.graph.files import write_graph
     from vgae.graph.graph import Graph
     from vgae.graph.split import HeldOut, LeakError, LinkSplit, split_links
     from vgae.graph.synthetic import rmat, stochastic_block_model
-    from vgae.graph.tables import read_graph
+    from vgae.io.datasets import load_dataset
+    from vgae.io.extend import read_more
+    from vgae.io.graphs import write_graph
+    from vgae.io.tables import read_graph
 
 __all__ = [
     "GAE",
@@ -49,21 +52,21 @@ __all__ = [
 
 # What these need takes seconds to load, and is loaded when they are first used; the command can hear Ctrl-C before.
 _LATER = {
-    "GAE": "vgae.estimator",
-    "VGAE": "vgae.estimator",
+    "GAE": "vgae.estimators.base",
+    "VGAE": "vgae.estimators.base",
     "Graph": "vgae.graph.graph",
     "HeldOut": "vgae.graph.split",
     "LeakError": "vgae.graph.split",
     "LinkSplit": "vgae.graph.split",
     "evaluate": "vgae.evaluation.evaluate",
-    "load": "vgae.estimator",
-    "load_dataset": "vgae.graph.datasets",
-    "read_graph": "vgae.graph.tables",
-    "read_more": "vgae.graph.extend",
+    "load": "vgae.estimators.base",
+    "load_dataset": "vgae.io.datasets",
+    "read_graph": "vgae.io.tables",
+    "read_more": "vgae.io.extend",
     "rmat": "vgae.graph.synthetic",
     "split_links": "vgae.graph.split",
     "stochastic_block_model": "vgae.graph.synthetic",
-    "write_graph": "vgae.graph.files",
+    "write_graph": "vgae.io.graphs",
 }
 
 

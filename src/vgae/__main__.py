@@ -31,7 +31,7 @@ LISTENING = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not
 if LISTENING:
     signal.signal(signal.SIGINT, _stop_loading)
 
-from vgae.cli import main as run_command  # noqa: E402 - not before Ctrl-C is listened for
+from vgae.cli.app import main as run_command  # noqa: E402 - not before Ctrl-C is listened for
 
 if LISTENING:
     signal.signal(signal.SIGINT, signal.default_int_handler)

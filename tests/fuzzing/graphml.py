@@ -18,7 +18,7 @@ from fuzzing.made import (
     require_sound,
 )
 from fuzzing.mutate import mutate
-from vgae.graph.tables import read_any
+from vgae.io.tables import read_any
 
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 WEIGHT = "times"

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from fuzzing.case import Case, WrongResultError
 from fuzzing.made import make_graph, require_sound
 from fuzzing.mutate import mutate
-from vgae.graph.files import read_npz_graph, write_graph
 from vgae.graph.graph import Graph
+from vgae.io.graphs import read_npz_graph, write_graph
 
 PARTS = (
     "edges", "num_nodes", "features", "feature_data", "feature_indices", "feature_indptr", "num_features", "labels",

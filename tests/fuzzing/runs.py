@@ -22,11 +22,11 @@ from safetensors.numpy import save as save_tensors
 import vgae
 from fuzzing.case import Case, WrongResultError
 from fuzzing.mutate import mutate
-from vgae.graph.storage import hash_json
-from vgae.graph.tables import read_any
-from vgae.train.checkpoint import Owner, write_checkpoint
-from vgae.train.folder import new_run_folder
-from vgae.train.trainer import Keeper, TrainingState, train
+from vgae.io.storage import hash_json
+from vgae.io.tables import read_any
+from vgae.runs.checkpoint import Owner, write_checkpoint
+from vgae.runs.folder import new_run_folder
+from vgae.train.loop import Keeper, TrainingState, train
 
 PAIRS = np.array([[0, 1], [2, 3], [5, 1], [7, 30]])
 SETTINGS: dict[str, Any] = {"iterations": 4, "hidden_dim": 5, "latent_dim": 3, "eval_every": 2, "device": "cpu"}

@@ -39,7 +39,7 @@ from fuzzing.made import (
 )
 from fuzzing.mutate import mutate
 from vgae.graph.graph import Graph
-from vgae.graph.tables import Reading, read_any, read_pairs
+from vgae.io.tables import Reading, read_any, read_pairs
 
 WEIGHT, LABEL, ID = "w", "class", "id"
 

@@ -19,11 +19,12 @@ from scipy import stats
 from helpers import message_of, small_graphs
 from vgae.errors import InputError
 from vgae.graph.convert import to_array
-from vgae.graph.datasets import load_dataset
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut, LeakError, LinkSplit, split_links
 from vgae.graph.synthetic import stochastic_block_model
+from vgae.io.datasets import load_dataset
+from vgae.io.splits import read_split
 
 SETS = ("train", "val_links", "val_non_links", "test_links", "test_non_links")
 GRAPH = stochastic_block_model(60, 3, feature_dim=12, seed=5)
@@ -269,8 +270,8 @@ def test_a_split_is_loaded_from_bytes_that_were_read_before(split: LinkSplit, sa
     content = saved.read_bytes()
     saved.unlink()
     for graph in (None, GRAPH):
-        assert LinkSplit.load(saved, graph, content=content).content_hash == split.content_hash
-    assert message_of(lambda: LinkSplit.load(saved, content=content[:-30])).startswith(f"{saved}: the file is damaged")
+        assert read_split(saved, graph, content=content).content_hash == split.content_hash
+    assert message_of(lambda: read_split(saved, content=content[:-30])).startswith(f"{saved}: the file is damaged")
 
 
 def test_loading_and_splitting_leave_the_arrays_of_others_alone(split: LinkSplit) -> None:

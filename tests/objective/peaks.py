@@ -14,8 +14,8 @@ from pathlib import Path
 import vgae
 from helpers import graph_with
 from vgae.train.config import Config
-from vgae.train.decide import workload
-from vgae.train.trainer import train
+from vgae.train.loop import train
+from vgae.train.plan import workload
 
 
 def bytes_of(name: str) -> int:

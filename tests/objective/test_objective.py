@@ -8,11 +8,12 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
+from vgae.likelihood.positive_pairs import PositivePairs
 from vgae.model.autoencoder import MODELS, AutoEncoder
 from vgae.model.posteriors import Delta, Normal
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
-from vgae.objective.terms import WEIGHTINGS, LossTerms, Ones, Weighting
+from vgae.objective.terms import WEIGHTINGS, LossTerms, Weighting
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +89,7 @@ def test_paper_weights_are_those_of_the_original_on_the_three_datasets() -> None
 
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_ones_are_those_of_adjacency_plus_identity(graph: Graph, symmetric: bool) -> None:
-    ones = Ones.of(graph, symmetric=symmetric, device="cpu")
+    ones = PositivePairs.of(graph, symmetric=symmetric, device="cpu")
     found = torch.zeros(40, 40)
     found.index_put_(tuple(ones.pairs.T), ones.multiplicity, accumulate=True)
     expected = torch.tensor(graph.adjacency.toarray()) + torch.eye(40)

@@ -10,10 +10,10 @@ import torch
 
 import vgae
 from helpers import message_of
-from vgae.graph.storage import hash_json
-from vgae.train.checkpoint import Checkpoints, Owner
+from vgae.io.storage import hash_json
+from vgae.runs.checkpoint import Checkpoints, Owner
 from vgae.train.config import Config
-from vgae.train.trainer import LogEntry, Trained, Watcher, train
+from vgae.train.loop import LogEntry, Trained, Watcher, train
 
 CONFIG = Config(iterations=6, eval_every=1, hidden_dim=8, latent_dim=4, device="cpu", objective="exact")
 TWO_CORES = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is no second thread to have")

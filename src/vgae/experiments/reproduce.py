@@ -28,14 +28,14 @@ from vgae.errors import InputError
 from vgae.evaluation.evaluate import Scorer, evaluate
 from vgae.experiments.paper import TABLE_1
 from vgae.experiments.workers import WorkerKilledError, results_of
-from vgae.graph.datasets import load_dataset
 from vgae.graph.graph import Graph
 from vgae.graph.split import split_links
-from vgae.graph.storage import atomic_write, read_json, write_json
+from vgae.io.datasets import load_dataset
+from vgae.io.storage import atomic_write, read_json, write_json
 from vgae.machine import describe_machine
 from vgae.memory import bytes_free
 from vgae.train.config import Config
-from vgae.train.trainer import train
+from vgae.train.loop import train
 from vgae.version import __version__
 
 DATASETS = tuple(TABLE_1)

@@ -15,7 +15,6 @@ import hashlib
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
-from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
@@ -23,7 +22,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from vgae.errors import InputError
-from vgae.graph import convert
+from vgae.graph import convert, hooks
 from vgae.graph.checks import (
     DirectionArray,
     FloatArray,
@@ -39,8 +38,6 @@ from vgae.graph.checks import (
     usable_weights,
 )
 from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains, distinct, shown
-
-TABLES = "vgae.graph.tables"  # it needs pyarrow, which is loaded when it is first used
 
 
 @dataclass(frozen=True)
@@ -191,7 +188,7 @@ class Graph:
         `options` are those of `vgae.read_graph`: source, target, weight, directed; `nodes`, another frame whose rows
         are nodes, with id, label, standardise, impute. Columns are found and ids understood as in files.
         """
-        graph: Graph = import_module(TABLES).read_frame(links, **options).graph
+        graph: Graph = hooks.call("read_frame", links, **options).graph
         return graph
 
     @classmethod

@@ -8,7 +8,7 @@ graph; no pair is in two sets. Everything follows from the seed, and the hash na
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
@@ -18,43 +18,27 @@ import numpy as np
 import numpy.typing as npt
 
 from vgae.errors import InputError
-from vgae.graph.checks import check_num_nodes, frozen
-from vgae.graph.files import COUNT, DIRECTIONS, OF_NODES, WEIGHTS, write_npz
+from vgae.graph import hooks
+from vgae.graph.checks import frozen
 from vgae.graph.graph import Graph
-from vgae.graph.ids import pack_ids, unpack_ids
 from vgae.graph.negatives import sample_non_links
-from vgae.graph.npz import Expected, read_npz
 from vgae.graph.pairs import (
     AnyArray,
     IntArray,
     Pairs,
-    as_pairs,
     canonical,
     check_pairs,
     contains,
     distinct,
-    num_pairs,
     shown,
     to_ranks,
     whole_number,
 )
-from vgae.graph.storage import as_path
 
-FORMAT = 1
 PARTS = ("train", "val_links", "val_non_links", "test_links", "test_non_links")
 EDGE_VALUES = ("weights", "directions")
 VAL_FRACTION, TEST_FRACTION = 0.05, 0.10  # the paper's
 MAX_SEED = 2**64 - 1
-ARRAYS = {
-    **{name: replace(COUNT, required=True) for name in ("format", "num_nodes", "seed")},
-    "content_hash": Expected("U", (0,), "a SHA-256", required=True),
-    **{name: Expected("iu", (2,), "rows of two node indices", required=True) for name in PARTS},
-    "num_graph_links": COUNT,
-    "weights": WEIGHTS,
-    "directions": DIRECTIONS,
-    "node_ids": OF_NODES,
-    "labels": OF_NODES,
-}
 
 
 class LeakError(InputError):
@@ -109,11 +93,12 @@ class LinkSplit:
         parts = self.train.num_edges + len(self.val.links) + len(self.test.links)
         return max(parts, self.val.num_graph_links or 0, self.test.num_graph_links or 0)
 
-    def _parts(self) -> dict[str, Pairs]:
+    def parts(self) -> dict[str, Pairs]:
+        """All pairs, by the names in `PARTS`."""
         held_out = (self.val.links, self.val.non_links, self.test.links, self.test.non_links)
         return dict(zip(PARTS, (self.train.edges, *held_out), strict=True))
 
-    def _edge_values(self) -> dict[str, AnyArray]:
+    def edge_values(self) -> dict[str, AnyArray]:
         """What the training graph knows of its edges beside their ends."""
         found = {name: getattr(self.train, name) for name in EDGE_VALUES}
         return {name: values for name, values in found.items() if values is not None}
@@ -121,7 +106,7 @@ class LinkSplit:
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of all pairs, and of weights and directions if any: equal for equal splits on every machine."""
-        return _hash(self.train.num_nodes, self._parts(), self._edge_values())
+        return hash_of(self.train.num_nodes, self.parts(), self.edge_values())
 
     def audit(self) -> None:
         """Raise `LeakError` on the first leak found; return quietly if the split is clean.
@@ -131,7 +116,7 @@ class LinkSplit:
         """
         num_nodes = self.train.num_nodes
         ranks: dict[str, IntArray] = {}
-        for name, given in self._parts().items():
+        for name, given in self.parts().items():
             pairs = canonical(check_pairs(given, num_nodes, name))
             loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
             if len(loops):
@@ -148,29 +133,16 @@ class LinkSplit:
 
     def save(self, path: str | Path) -> None:
         """Write the split, its seed and hash and the nodes' ids and labels into one npz file, in one step."""
-        content: dict[str, Any] = dict(self._parts(), num_nodes=self.train.num_nodes, seed=self.seed)
-        content |= self._edge_values() | {"num_graph_links": self.num_graph_links}
-        for name, values in (("node_ids", self.train.node_ids), ("labels", self.train.labels)):
-            if values is not None:
-                content[name] = pack_ids(values)
-        write_npz(as_path(path), format=FORMAT, content_hash=self.content_hash, **content)
+        hooks.call("write_split", path, self)
 
     @classmethod
-    def load(cls, path: str | Path, graph: Graph | None = None, *, content: bytes | None = None) -> LinkSplit:
+    def load(cls, path: str | Path, graph: Graph | None = None) -> LinkSplit:
         """Read a split; its hash must match.
 
         Given the graph that was split, the training graph gets that graph's features and labels, and the two must fit.
-        `content` is what the file holds, if it has been read already.
         """
-        parts = read_npz(path, ARRAYS, content=content)
-        try:
-            return _from_parts(parts, graph)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        except MemoryError:
-            raise InputError(f"{path}: the split is too large for the memory that is free.") from None
-        except (RecursionError, TypeError, ValueError) as error:
-            raise InputError(f"{path}: not a split saved by vgae ({error}).") from None
+        split: LinkSplit = hooks.call("read_split", path, graph)
+        return split
 
     def is_trained_by(self, graph: Graph) -> bool:
         """Whether a graph has exactly the nodes and links of the training graph."""
@@ -222,38 +194,8 @@ def _floor(value: float) -> int:
     return int(value + 1e-9)
 
 
-def _from_parts(parts: dict[str, AnyArray], graph: Graph | None) -> LinkSplit:
-    """The split of a file's arrays, if they are whole and, where a graph is given, belong to it."""
-    if int(parts["format"]) != FORMAT:
-        raise InputError("saved by a version of vgae whose splits this version does not read.")
-    num_nodes, content_hash = check_num_nodes(int(parts["num_nodes"])), str(parts["content_hash"])
-    pairs = {name: as_pairs(parts[name], name) for name in PARTS}
-    edge_values: dict[str, Any] = {name: parts[name] for name in EDGE_VALUES if name in parts}
-    if _hash(num_nodes, pairs, edge_values) != content_hash:
-        raise InputError("the contents do not match their hash; the file is damaged or was edited.")
-    if graph is None:
-        ids, labels = (unpack_ids(parts[name]) if name in parts else None for name in ("node_ids", "labels"))
-        train = Graph(num_nodes, frozen(pairs["train"]), labels=labels, node_ids=ids, **edge_values)
-    elif graph.num_nodes == num_nodes:
-        train = graph.with_edges(frozen(pairs["train"]))
-    else:
-        raise InputError(f"this split was made from another graph, of {num_nodes} nodes.")
-    num_graph_links = int(parts["num_graph_links"]) if "num_graph_links" in parts else None
-    if not 0 <= (num_graph_links or 0) <= num_pairs(num_nodes):
-        raise InputError(f"{num_graph_links} links are not a number of links among {num_nodes} nodes.")
-    held_out = {name: check_pairs(pairs[name], num_nodes, name) for name in PARTS[1:]}
-    split = LinkSplit(
-        train=train,
-        val=HeldOut(held_out["val_links"], held_out["val_non_links"], num_graph_links),
-        test=HeldOut(held_out["test_links"], held_out["test_non_links"], num_graph_links),
-        seed=int(parts["seed"]),
-    )
-    if graph is not None and not (split.is_of(graph) and split.content_hash == content_hash):
-        raise InputError("this split was made from another graph.")
-    return split
-
-
-def _hash(num_nodes: int, parts: dict[str, Pairs], edge_values: dict[str, AnyArray]) -> str:
+def hash_of(num_nodes: int, parts: dict[str, Pairs], edge_values: dict[str, AnyArray]) -> str:
+    """SHA-256 of the parts of a split."""
     digest = hashlib.sha256(str(num_nodes).encode())
     for name, pairs in parts.items():
         digest.update(f"{name},{len(pairs)}".encode())

@@ -1,227 +1,178 @@
-"""What a training step costs, from counts alone: numbers that it moves, and bytes that are held at its peak.
+"""What training would cost on this machine, before anything is allocated, and which objective is affordable.
 
-Nothing here looks at a matrix: N, E, D, the entries of X and the widths of the model are enough, so that a training
-which cannot fit is refused before anything of it is allocated. Bytes are those that training takes beside the process
-and the graph, which are there already. They are held in phases, and the largest counts:
-
-    layout     A and Ã are built, X is laid out                              on the host
-    objective  the ones of A + I and, for the sampled objective, their cells sorted
-    step       activations, gathers of z at the pairs, and their gradients on the way back
-    keeping    the state for a checkpoint is copied, and copied again as the bytes of a file    on the host
-
-What lasts through all of them are Ã, X, the weights with Adam's two moments, the ones, and the zeros before each one.
+Memory is arithmetic (vgae.objective.workload). Time is arithmetic times three rates that a short calibration measures:
+pairs per second of the all-pairs op, numbers per second that sparse products and gathers move, and the fixed cost of a
+step. On graphs so small that the exact objective is affordable on any machine, nothing is measured.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
+import numpy as np
 import scipy.sparse as sp
+import torch
 
-from vgae.graph.graph import Graph
+from vgae.errors import InputError
+from vgae.memory import bytes_free
+from vgae.objective.workload import Memory, Workload
+from vgae.ops import SparseMatrix, all_pairs_softplus
 
-INT, FLOAT = 8, 4  # bytes of an index and of a number
-# What a single pair costs per latent dimension (gathers, scatters, sampling), in numbers that a sparse product moves.
-NUMBERS_PER_PAIR = 70
-# The C library keeps freed blocks of up to 32 MB for later, so that the heap has gaps: up to half as much again as is
-# held, as measured, but no more than a few such blocks.
-HEAP_GAPS, LARGEST_GAPS = 0.5, 5 * 32e6
-FIXED_BYTES = 2.2e6  # stacks of threads, and what torch allocates once
-TILE_SIDE = 1000  # of the two tiles that a sweep over all pairs on a CPU may hold
-TIMES_RECORDED = 3  # a step that is recorded on a GPU holds its memory once as it ran, and once in each recording
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Bytes that training takes on the host and, if it runs on another device, there."""
-
-    host: float
-    device: float = 0.0
-
-    @property
-    def largest(self) -> float:
-        """Where training runs on the CPU what it takes, else the larger of the two."""
-        return max(self.host, self.device)
-
-    def fits(self, room: Memory) -> bool:
-        """Whether there is room for it."""
-        return self.host <= room.host and self.device <= room.device
+AFFORDABLE_SECONDS = 900.0  # for a whole training run
+SLOWEST = 25e6  # pairs per second, fewer than any machine in use computes
+STEP_OVERHEADS = 3  # fixed cost of a step, in fixed costs of the all-pairs op
+LARGEST_RECORDED = 200_000  # nodes; beyond, launching is a small part of a step, and a recording holds its memory
 
 
 @dataclass(frozen=True)
-class Workload:
-    """What of a graph and a model decides the cost of an iteration."""
+class Rates:
+    """What a machine can do, as measured."""
 
-    num_nodes: int
-    num_edges: int
-    num_features: int  # 0: none, X = I
-    feature_entries: int  # stored numbers of X
-    sparse_features: bool
-    hidden_dim: int
-    latent_dim: int
-    num_heads: int
-    num_negatives: int
-    symmetric: bool
-    early_stopping: bool = False  # the best weights are kept beside the last
-    checkpoints: bool = False  # the state is copied now and then, to be written
-
-    @classmethod
-    def of(
-        cls,
-        graph: Graph,
-        *,
-        hidden_dim: int,
-        latent_dim: int,
-        features: bool = True,
-        num_heads: int = 2,
-        num_negatives: int | None = None,
-        symmetric: bool = True,
-        early_stopping: bool = False,
-        checkpoints: bool = False,
-    ) -> Workload:
-        """The workload of a model on a graph, with its features or without."""
-        matrix = graph.features if features else None
-        return cls(
-            num_nodes=graph.num_nodes,
-            num_edges=graph.num_edges,
-            num_features=graph.num_features if features else 0,
-            feature_entries=0 if matrix is None else int(matrix.size),
-            sparse_features=sp.issparse(matrix),
-            hidden_dim=hidden_dim,
-            latent_dim=latent_dim,
-            num_heads=num_heads,
-            num_negatives=2 * graph.num_edges if num_negatives is None else num_negatives,
-            symmetric=symmetric,
-            early_stopping=early_stopping,
-            checkpoints=checkpoints,
-        )
-
-    @property
-    def all_pairs(self) -> float:
-        """Logits that the exact objective computes."""
-        return self.num_nodes**2 / (2 if self.symmetric else 1)
-
-    @property
-    def entries(self) -> int:
-        """Numbers in Ã: both directions of every edge, and the diagonal."""
-        return 2 * self.num_edges + self.num_nodes
-
-    @property
-    def num_ones(self) -> int:
-        """Pairs at which A + I is one; a symmetric decoder sees each edge once."""
-        return self.num_edges * (1 if self.symmetric else 2) + self.num_nodes
-
-    @property
-    def input_dim(self) -> int:
-        """Columns of X: D, or N where X = I."""
-        return self.num_features or self.num_nodes
-
-    @property
-    def num_weights(self) -> int:
-        """Parameters of the model: W₀ and a head for each of the posterior's parameters."""
-        return self.hidden_dim * (self.input_dim + self.num_heads * self.latent_dim)
-
-    def single_pairs(self, objective: str) -> int:
-        """Pairs whose logits are computed one by one: the ones of A + I, and the sampled zeros."""
-        return self.num_ones + (self.num_negatives if objective == "sampled" else 0)
-
-    def numbers_moved(self, objective: str) -> float:
-        """By sparse products (forward and back) and gathers."""
-        propagated = 2 * self.entries * (self.hidden_dim + self.num_heads * self.latent_dim)
-        projected = 2 * self.feature_entries * self.hidden_dim
-        return propagated + projected + NUMBERS_PER_PAIR * self.latent_dim * self.single_pairs(objective)
-
-    # ------------------------------------------------------------------------------------------------------ memory
-
-    def memory_needed(self, objective: str, *, on_cpu: bool = True, recorded: bool = False) -> Memory:
-        """At the peak of a training with this objective, beside the process and the graph that are there already.
-
-        `recorded` says that steps on a GPU are recorded, each recording with memory of its own.
-        """
-        if on_cpu:
-            keeping = self._lasting(objective) + self._keeping()
-            return Memory(host=_with_gaps(self._adjacency() + max(self._layout(), self.held(objective), keeping)))
-        layout = self._layout() + self._propagation() + self._features()
-        weights = 2 * FLOAT * self.num_weights  # drawn on the host, and brought back to it
-        times = TIMES_RECORDED if recorded else 1
-        return Memory(
-            host=_with_gaps(self._adjacency() + max(layout, weights, self._keeping())),
-            device=self.held(objective, times) + FIXED_BYTES,
-        )
-
-    def held(self, objective: str, times: int = 1) -> float:
-        """Bytes of all tensors at the peak of making the objective or of a step, whose own count so many times."""
-        step = max(self._step(objective), self._end_of_step())
-        return self._lasting(objective) + max(times * step, self._making_the_objective(objective))
-
-    def _adjacency(self) -> float:
-        """A by rows, which stays with the graph."""
-        return 2 * self.num_edges * self._entry() + self._index() * self.num_nodes
-
-    def _propagation(self) -> float:
-        return self.entries * self._entry() + self._index() * self.num_nodes
-
-    def _features(self) -> float:
-        """X on the device; a sparse one is laid out both ways."""
-        if not self.sparse_features:
-            return FLOAT * self.feature_entries
-        return 2 * self.feature_entries * self._entry() + self._index() * (self.num_nodes + self.num_features)
-
-    def _layout(self) -> float:
-        """Rows, columns and values of A, and of A + I while it is scaled; the transpose of a sparse X."""
-        scaling = self.entries * (2 * INT + 4 * FLOAT)
-        return scaling + (self.feature_entries * self._entry() if self.sparse_features else 0)
-
-    def _making_the_objective(self, objective: str) -> float:
-        """The sampled objective sorts the cells of all ones: their pairs, the cells, their order, and copies."""
-        return 5 * INT * self.entries if objective == "sampled" else 0.0
-
-    def _lasting(self, objective: str) -> float:
-        weights = FLOAT * self.num_weights * (4 if self.early_stopping else 3)
-        ones = self.num_ones * (2 * INT + FLOAT)
-        return (
-            self._propagation()
-            + self._features()
-            + weights
-            + ones
-            + (INT * self.entries if objective == "sampled" else 0)
-        )
-
-    def _step(self, objective: str) -> float:
-        """Where pairs are at their peak, on the way back: two gathers of z for each pair, and the gradients of both."""
-        drawn = 2 * self.latent_dim if self.num_heads > 1 else 0  # noise and σ
-        activations = FLOAT * self.num_nodes * (self.hidden_dim + (1 + self.num_heads) * self.latent_dim + drawn)
-        gathers = 2 * FLOAT * self.latent_dim
-        vectors = 3 * FLOAT  # logits, what becomes of them, their gradients
-        at_ones = self.num_ones * (2 * gathers + vectors)
-        if objective == "exact":
-            return activations + max(self._sweep(), at_ones)  # one after the other
-        at_zeros = self.num_negatives * (2 * gathers + vectors + 2 * INT)
-        return activations + max(at_ones, self.num_ones * (gathers + vectors) + at_zeros)
-
-    def _sweep(self) -> float:
-        """What an implementation of the all-pairs op holds: tiles, factors laid out anew, and their gradients."""
-        tiles = 2 * FLOAT * min(self.num_nodes, TILE_SIDE) ** 2
-        return tiles + 6 * FLOAT * self.num_nodes * self.latent_dim
-
-    def _end_of_step(self) -> float:
-        """H, its gradient before and after ReLU, the heads' gradient, and the gradient of W₀."""
-        hidden = 3 * FLOAT * self.num_nodes * self.hidden_dim
-        return hidden + FLOAT * self.num_nodes * self.num_heads * self.latent_dim + FLOAT * self.num_weights
-
-    def _keeping(self) -> float:
-        parts = 4 if self.early_stopping else 3
-        return 2 * parts * FLOAT * self.num_weights if self.checkpoints else 0.0
-
-    def _entry(self) -> int:
-        """Bytes of an entry of a sparse matrix: its column and its value."""
-        return self._index() + FLOAT
-
-    def _index(self) -> int:
-        small = max(self.entries, self.feature_entries, self.num_nodes, self.num_features) < 2**31
-        return INT // 2 if small else INT
+    pairs_per_second: float
+    numbers_per_second: float
+    seconds_per_step: float
 
 
-def _with_gaps(held: float) -> float:
-    """Bytes of the process's heap for so many that are held."""
-    return held + min(HEAP_GAPS * held, LARGEST_GAPS) + FIXED_BYTES
+@dataclass(frozen=True)
+class Cost:
+    """One objective's price: seconds per iteration and memory at the peak."""
+
+    objective: str
+    seconds: float
+    memory: Memory
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The objective that was picked, and the estimate that it was picked by."""
+
+    objective: str
+    reason: str
+
+
+def calibrate(device: torch.device, latent_dim: int, *, symmetric: bool = True, precision: str = "highest") -> Rates:
+    """Measure this machine, in a fraction of a second (on a GPU after the kernels are compiled)."""
+    num_nodes = 150_000 if device.type == "cuda" else 3_000
+    generator = torch.Generator().manual_seed(0)
+    z = (torch.randn(num_nodes, latent_dim, generator=generator) / latent_dim**0.25).to(device).requires_grad_()
+    tiny = z.detach()[:64].clone().requires_grad_()
+
+    def sweep(factors: torch.Tensor) -> None:
+        all_pairs_softplus(factors, None if symmetric else factors, value=False, precision=precision)
+
+    overhead = _seconds(lambda: sweep(tiny), device)
+    pairs = num_nodes**2 / (2 if symmetric else 1)
+    ends = np.random.default_rng(0).integers(num_nodes, size=(2, 10 * num_nodes))
+    matrix = SparseMatrix(sp.csr_array((np.ones(ends.shape[1]), ends), shape=(num_nodes, num_nodes)), device=device)
+    dense = torch.ones(num_nodes, 32, device=device)
+    moved = _seconds(lambda: matrix @ dense, device)
+    return Rates(
+        pairs_per_second=pairs / max(_seconds(lambda: sweep(z), device) - overhead, 1e-9),
+        numbers_per_second=matrix.rows.values.numel() * 32 / moved,
+        seconds_per_step=STEP_OVERHEADS * overhead,
+    )
+
+
+def estimate(work: Workload, rates: Rates, objective: str, device: torch.device) -> Cost:
+    """Time per iteration and memory of an objective."""
+    seconds = rates.seconds_per_step + work.numbers_moved(objective) / rates.numbers_per_second
+    if objective == "exact":
+        seconds += work.all_pairs / rates.pairs_per_second
+    return Cost(objective, seconds, memory_on(work, objective, device))
+
+
+def choose_objective(work: Workload, iterations: int, device: torch.device, measure: Callable[[], Rates]) -> Choice:
+    """Exact where it is affordable, else sampled; what the machine can do is measured only if that decides."""
+    gigabytes = memory_on(work, "exact", device).largest / 1e9
+    if iterations * work.all_pairs / SLOWEST < AFFORDABLE_SECONDS:
+        return Choice("exact", f"{_count(work.all_pairs)} pairs and {gigabytes:.1f} GB are cheap on any machine")
+    seconds = iterations * estimate(work, measure(), "exact", device).seconds
+    cost = f"about {duration(seconds)} and {gigabytes:.1f} GB for {iterations} iterations over all pairs"
+    if seconds <= AFFORDABLE_SECONDS:
+        return Choice("exact", cost)
+    return Choice("sampled", f"{cost} exceed {duration(AFFORDABLE_SECONDS)}")
+
+
+def memory_on(work: Workload, objective: str, device: torch.device) -> Memory:
+    """What training with this objective takes on a device, and beside it on the host."""
+    recorded = device.type == "cuda" and work.num_nodes <= LARGEST_RECORDED
+    return work.memory_needed(objective, on_cpu=device.type == "cpu", recorded=recorded)
+
+
+def room_on(device: torch.device) -> Memory:
+    """Memory that is free for this process: the host's and, of another device, that device's."""
+    return Memory(host=bytes_free(), device=float(torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else 0.0)
+
+
+def require_memory(work: Workload, objectives: tuple[str, ...], device: torch.device, room: Memory) -> None:
+    """Refuse what cannot fit with any of these objectives, with the sentence that says what would."""
+    needed = {objective: memory_on(work, objective, device) for objective in objectives}
+    if any(memory.fits(room) for memory in needed.values()):
+        return
+    objective = min(needed, key=lambda name: needed[name].largest)
+    memory = needed[objective]
+    on_device = memory.device > room.device
+    asked, free = (memory.device, room.device) if on_device else (memory.host, room.host)
+    where = f"free on {device}" if on_device else "free to this process"
+    raise InputError(
+        f"Training with the {objective} objective on this graph needs about {_gigabytes(asked)}, more than the "
+        f"{_gigabytes(free)} that are {where}; {_what_would_fit(work, objective, device, room)}."
+    )
+
+
+def _what_would_fit(work: Workload, objective: str, device: torch.device, room: Memory) -> str:
+    """The least change that makes a training fit."""
+    for words, other, change in _changes(work, objective):
+        memory = memory_on(change, other, device)
+        if memory.fits(room):
+            return f"{words} would fit, in about {_gigabytes(memory.largest)}"
+    least = memory_on(replace(work, hidden_dim=1, latent_dim=1), objective, device)
+    shares = [free / asked for free, asked in ((room.host, least.host), (room.device, least.device)) if asked]
+    fitting = float(f"{min(shares) * work.num_nodes:.1g}")
+    return f"even with hidden_dim 1 and latent_dim 1 only graphs of up to about {fitting:,.0f} nodes would fit"
+
+
+def _changes(work: Workload, objective: str) -> Iterator[tuple[str, str, Workload]]:
+    if objective == "sampled":
+        yield "the exact objective", "exact", work
+        num_negatives = work.num_negatives // 2
+        while num_negatives >= work.num_nodes // 10 + 1:
+            yield f"num_negatives {num_negatives:,}", objective, replace(work, num_negatives=num_negatives)
+            num_negatives //= 2
+    hidden_dim, latent_dim = work.hidden_dim, work.latent_dim
+    while (hidden_dim, latent_dim) != (1, 1):
+        hidden_dim, latent_dim = max(1, hidden_dim // 2), max(1, latent_dim // 2)
+        smaller = replace(work, hidden_dim=hidden_dim, latent_dim=latent_dim)
+        yield f"hidden_dim {hidden_dim} and latent_dim {latent_dim}", objective, smaller
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    if seconds < 1:
+        return f"{1000 * seconds:.1f} ms"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def _gigabytes(number: float) -> str:
+    return f"{number / 1e9:.1f} GB" if number >= 1e8 else f"{number / 1e9:.2g} GB"
+
+
+def _count(number: float) -> str:
+    return f"{number / 1e6:.1f} million" if number >= 1e5 else f"{number:.0f}"
+
+
+def _seconds(work: Callable[[], object], device: torch.device, repeats: int = 3) -> float:
+    """The median time of some work, after one run to warm up."""
+    times = []
+    for _ in range(repeats + 1):
+        started = time.perf_counter()
+        work()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times[1:])

@@ -10,9 +10,10 @@ import torch
 from torch.nn.functional import softplus
 
 from vgae.graph.graph import Graph
+from vgae.likelihood.positive_pairs import PositivePairs
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.posteriors import Delta, Normal
-from vgae.objective.terms import LossTerms, Ones, Weighting
+from vgae.objective.terms import LossTerms, Weighting
 from vgae.ops import all_pairs_softplus
 
 
@@ -30,7 +31,7 @@ class ExactObjective:
     ) -> None:
         self.weighting = weighting
         self.precision = precision
-        self.ones = Ones.of(graph, symmetric=model.decoder.symmetric, device=device)
+        self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device)
 
     def __call__(
         self, model: AutoEncoder, posterior: Delta | Normal, generator: torch.Generator, *, value: bool = True
@@ -40,6 +41,6 @@ class ExactObjective:
         everywhere = all_pairs_softplus(
             factors.q, factors.k, factors.row_bias, factors.column_bias, value=value, precision=self.precision
         )
-        logits = factors.logits(self.ones.pairs)
-        at_ones = (self.weighting.positive_weight - 1) * softplus(-logits) - logits
-        return self.weighting.terms(everywhere + self.ones.sum(at_ones), model.kl(posterior))
+        logits = factors.logits(self.positives.pairs)
+        at_positives = (self.weighting.positive_weight - 1) * softplus(-logits) - logits
+        return self.weighting.terms(everywhere + self.positives.sum(at_positives), model.kl(posterior))

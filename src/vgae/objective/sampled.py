@@ -13,9 +13,10 @@ from torch.nn.functional import softplus
 
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
+from vgae.likelihood.positive_pairs import PositivePairs
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.posteriors import Delta, Normal
-from vgae.objective.terms import LossTerms, Ones, Weighting
+from vgae.objective.terms import LossTerms, Weighting
 
 
 class SampledObjective:
@@ -32,9 +33,9 @@ class SampledObjective:
     ) -> None:
         self.weighting = weighting
         self.num_nodes = graph.num_nodes
-        self.ones = Ones.of(graph, symmetric=model.decoder.symmetric, device=device)
+        self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device)
         self.num_negatives = 2 * graph.num_edges if num_negatives is None else num_negatives
-        tails, heads = Ones.of(graph, symmetric=False, device=device).pairs.unbind(dim=1)
+        tails, heads = PositivePairs.of(graph, symmetric=False, device=device).pairs.unbind(dim=1)
         cells = (tails * graph.num_nodes + heads).sort().values
         self.num_zeros = graph.num_nodes**2 - len(cells)
         if self.num_zeros == 0:
@@ -57,10 +58,10 @@ class SampledObjective:
         """The terms at one draw from the posterior and one sample of the zeros; the value costs nothing extra here."""
         del value
         z = posterior.sample(generator)
-        at_ones = softplus(-model.decoder.logits(z, self.ones.pairs))
+        at_positives = softplus(-model.decoder.logits(z, self.positives.pairs))
         at_zeros = softplus(model.decoder.logits(z, self.sample_zeros(generator)))
         reconstruction = (
-            self.weighting.positive_weight * self.ones.sum(at_ones)
+            self.weighting.positive_weight * self.positives.sum(at_positives)
             + self.num_zeros / self.num_negatives * at_zeros.sum()
         )
         return self.weighting.terms(reconstruction, model.kl(posterior))

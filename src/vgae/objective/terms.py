@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from vgae.errors import InputError
@@ -73,27 +72,3 @@ def _elbo(num_nodes: int, num_edges: int) -> Weighting:  # noqa: ARG001 - the bo
 
 
 WEIGHTINGS: dict[str, Callable[[int, int], Weighting]] = {"paper": _paper, "elbo": _elbo}
-
-
-@dataclass(frozen=True, eq=False)
-class Ones:
-    """The pairs where A + I is one. A symmetric decoder sees each edge once and counts it twice."""
-
-    pairs: Tensor
-    multiplicity: Tensor
-
-    @classmethod
-    def of(cls, graph: Graph, *, symmetric: bool, device: torch.device | str) -> Ones:
-        """The ones of a training graph."""
-        edges = torch.tensor(graph.edges.T, device=device)
-        diagonal = torch.arange(graph.num_nodes, device=device).expand(2, -1)
-        blocks = [edges, diagonal] if symmetric else [edges, edges.flip(0), diagonal]
-        pairs = torch.cat(blocks, dim=1).T
-        multiplicity = torch.ones(len(pairs), device=device)
-        if symmetric:
-            multiplicity[: graph.num_edges] = 2
-        return cls(pairs, multiplicity)
-
-    def sum(self, values: Tensor) -> Tensor:
-        """Σ over the ones of a value for each of `pairs`."""
-        return self.multiplicity.to(values.dtype) @ values

@@ -17,9 +17,9 @@ from vgae.errors import InputError
 from vgae.evaluation.calibration import Reliability
 from vgae.evaluation.metrics import Scores, auc_and_ap
 from vgae.graph.pairs import AnyArray, Pairs
-from vgae.graph.storage import atomic_write
+from vgae.io.storage import atomic_write
 from vgae.screen import visible
-from vgae.train.trainer import LogEntry
+from vgae.train.loop import LogEntry
 
 Points = npt.NDArray[np.floating]
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vgae.screen import note
-from vgae.train.trainer import LogEntry, Watcher
+from vgae.train.loop import LogEntry, Watcher
 
 
 class ProgressBar(Watcher):

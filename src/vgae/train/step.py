@@ -6,7 +6,7 @@ import torch
 
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
-from vgae.objective import plan
+from vgae.objective import cost
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
 from vgae.objective.terms import LossTerms
@@ -35,7 +35,7 @@ class Step:
         self.model, self.inputs, self.objective, self.chance = model, inputs, objective, chance
         on_gpu = chance.device.type == "cuda"
         self.optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True, capturable=on_gpu)
-        self.recordable = on_gpu and inputs.num_nodes <= plan.LARGEST_RECORDED
+        self.recordable = on_gpu and inputs.num_nodes <= cost.LARGEST_RECORDED
         self.stream = torch.cuda.Stream(chance.device) if self.recordable else None  # type: ignore[no-untyped-call]
         self.recorded: dict[bool, tuple[torch.cuda.CUDAGraph, LossTerms]] = {}
         self.has_run: set[bool] = set()

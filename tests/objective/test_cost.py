@@ -1,0 +1,277 @@
+"""The cost of training: arithmetic against counts of a real graph, the choice of objective, refusals."""
+
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import vgae
+from helpers import graph_with, message_of
+from vgae.cli.app import app
+from vgae.errors import InputError
+from vgae.graph.graph import Graph
+from vgae.graph.synthetic import stochastic_block_model
+from vgae.io.graphs import write_graph
+from vgae.machine import working_on
+from vgae.objective import cost
+from vgae.objective.cost import Rates, calibrate, choose_objective, duration, estimate, memory_on, require_memory
+from vgae.objective.workload import Memory, Workload
+from vgae.train import plan as decide
+from vgae.train.config import Config
+from vgae.train.loop import train
+from vgae.train.plan import workload
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
+RATES = Rates(pairs_per_second=1e9, numbers_per_second=1e9, seconds_per_step=1e-3)
+
+
+def work(num_nodes: int, num_edges: int = 0) -> Workload:
+    graph = Graph.from_edges([(0, 1)], num_nodes=num_nodes)
+    usual = Workload.of(graph, hidden_dim=32, latent_dim=16)
+    return replace(usual, num_edges=num_edges or 5 * num_nodes, num_negatives=10 * num_nodes)
+
+
+def test_workload_counts_what_the_graph_and_the_model_have() -> None:
+    graph = stochastic_block_model(300, 3, feature_dim=30, seed=1)
+    found = workload(graph, Config(model="gae", hidden_dim=8, latent_dim=4, num_negatives=77))
+    assert (found.num_nodes, found.num_edges, found.num_features) == (300, graph.num_edges, 30)
+    assert found.feature_entries == np.count_nonzero(graph.features.toarray())  # type: ignore[union-attr]
+    assert (found.num_heads, found.num_negatives, found.all_pairs) == (1, 77, 300**2 / 2)
+    assert found.num_weights == 30 * 8 + 8 * 4
+    assert found.single_pairs("exact") == graph.num_edges + 300
+    assert found.single_pairs("sampled") == graph.num_edges + 300 + 77
+    bare = workload(graph, Config(features=False))
+    assert (bare.feature_entries, bare.input_dim) == (0, 300)
+
+
+def test_estimate_is_the_sum_of_its_parts() -> None:
+    load = work(10_000)
+    exact, sampled = (estimate(load, RATES, objective, CPU) for objective in ("exact", "sampled"))
+    assert exact.seconds == pytest.approx(1e-3 + load.numbers_moved("exact") / 1e9 + 10_000**2 / 2 / 1e9)
+    assert sampled.seconds == pytest.approx(1e-3 + load.numbers_moved("sampled") / 1e9)
+    assert sampled.memory.host > exact.memory.host
+    assert exact.memory.device == 0
+
+
+def peak_of_tensors(graph: Graph, config: Config) -> float:
+    with torch.profiler.profile(profile_memory=True, acc_events=True) as profile:
+        train(graph, config)
+    level = peak = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            level += event.nbytes()
+            peak = max(peak, level)
+    return float(peak)
+
+
+@pytest.mark.parametrize(
+    ("links", "features", "model", "objective", "latent_dim"),
+    [
+        (4, "none", "vgae", "exact", 64),
+        (2, "none", "gae", "sampled", 64),
+        (2, "dense", "vgae", "sampled", 16),
+        (10, "sparse", "vgae", "exact", 64),
+        (10, "sparse", "gae", "sampled", 16),
+        (20, "dense", "gae", "exact", 32),
+        (20, "none", "vgae", "sampled", 16),
+    ],
+)
+def test_tensors_are_predicted_to_within_a_fifth(
+    links: int, features: str, model: str, objective: str, latent_dim: int
+) -> None:
+    graph = graph_with(6_000, links, features)
+    config = Config(model=model, objective=objective, latent_dim=latent_dim, iterations=2, eval_every=1)
+    assert workload(graph, config).held(objective) / peak_of_tensors(graph, config) == pytest.approx(1, abs=0.2)
+
+
+def peaks(job: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, str(Path(__file__).with_name("peaks.py")), job]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_of_the_process_is_predicted_from_seven_tenths_to_one_and_a_half() -> None:
+    cases = [(8_000, 5, "sparse", "exact"), (10_000, 20, "none", "sampled"), (60_000, 10, "dense", "sampled")]
+    ratios = [float(line) for line in peaks(json.dumps(cases)).stdout.split()]
+    assert len(ratios) == len(cases)
+    assert all(0.7 < ratio < 1.5 for ratio in ratios), ratios
+
+
+def test_what_is_kept_beside_training_counts() -> None:
+    load = replace(work(50_000), hidden_dim=256)
+    weights = 4 * load.num_weights
+    best = replace(load, early_stopping=True)
+    assert best.held("exact") - load.held("exact") == weights
+    kept = replace(load, checkpoints=True)
+    # Three copies of the weights train, as many are taken down, and as many are the bytes of the file.
+    assert kept.memory_needed("exact").host > max(9 * weights, load.memory_needed("exact").host)
+    on_gpu, eager = (load.memory_needed("exact", on_cpu=False, recorded=recorded) for recorded in (True, False))
+    assert on_gpu.device > 2 * eager.device - 3 * weights
+    assert on_gpu.host < load.memory_needed("exact").host
+
+
+@pytest.mark.parametrize(
+    ("num_nodes", "expected"), [(100, "exact"), (5_000, "exact"), (50_000, "exact"), (10**6, "sampled")]
+)
+def test_auto_is_exact_while_affordable_and_says_what_it_would_cost(num_nodes: int, expected: str) -> None:
+    choice = choose_objective(work(num_nodes), 200, CPU, lambda: RATES)
+    assert choice.objective == expected
+    assert "GB" in choice.reason
+    if num_nodes >= 50_000:
+        seconds = 200 * estimate(work(num_nodes), RATES, "exact", CPU).seconds
+        assert f"about {duration(seconds)}" in choice.reason
+        assert (seconds <= 900) == (expected == "exact")
+
+
+def test_small_graphs_are_not_measured() -> None:
+    def fail() -> Rates:
+        raise AssertionError
+
+    assert choose_objective(work(2_708), 200, CPU, fail).objective == "exact"
+
+
+@pytest.mark.parametrize("precision", ["high", "highest"])
+@pytest.mark.parametrize("pairs_per_second", [1e5, 1e6, 3e6, 1e9])
+def test_plan_and_auto_ask_the_same_and_decide_the_same(
+    precision: str, pairs_per_second: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By rates that are given: which objective is affordable then depends on the rate and on the iterations."""
+    asked = []
+
+    def given_rates(*args: Any, **options: Any) -> Rates:
+        asked.append((args, options))
+        return replace(RATES, pairs_per_second=pairs_per_second)
+
+    monkeypatch.setattr(decide, "calibrate", given_rates)
+    monkeypatch.setattr(cost, "SLOWEST", 1.0)  # so that graphs of this size are measured
+    monkeypatch.setattr(cost, "AFFORDABLE_SECONDS", 0.5)
+    graph = stochastic_block_model(400, 4, seed=1)
+    write_graph(tmp_path / "graph.npz", graph)
+    for iterations in (1, 3, 10):
+        asked.clear()
+        options = ["--iterations", str(iterations), "--precision", precision, "--latent-dim", "5"]
+        done = CliRunner().invoke(app, ["plan", str(tmp_path / "graph.npz"), "--device", "cpu", "--json", *options])
+        planned = json.loads(done.stdout)["auto"]
+        config = Config(iterations=iterations, precision=precision, latent_dim=5, device="cpu")
+        trained = train(graph, config)
+        assert asked[0] == asked[1] == ((CPU, 5), {"symmetric": True, "precision": precision})
+        assert trained.objective == planned == ("exact" if iterations * 8e4 / pairs_per_second < 0.49 else "sampled")
+
+
+def test_what_cannot_fit_is_refused_with_what_would() -> None:
+    load = work(100_000)
+    exact, sampled = (memory_on(load, objective, CPU).host for objective in ("exact", "sampled"))
+    between = Memory((exact + sampled) / 2)
+    require_memory(load, ("exact",), CPU, between)
+    require_memory(load, ("exact", "sampled"), CPU, between)
+    with pytest.raises(InputError, match=r"sampled objective .* needs about .* the exact objective would fit"):
+        require_memory(load, ("sampled",), CPU, between)
+    with pytest.raises(InputError, match="hidden_dim 16 and latent_dim 8 would fit"):
+        require_memory(load, ("exact",), CPU, Memory(0.7 * exact))
+    with pytest.raises(InputError, match="only graphs of up to about 1,000 nodes would fit"):
+        require_memory(load, ("exact", "sampled"), CPU, Memory(1e6))
+
+
+@pytest.mark.parametrize("num_negatives", [10, 10**5, 10**7])
+@pytest.mark.parametrize("num_nodes", [10**5, 10**7])
+@pytest.mark.parametrize("objective", ["exact", "sampled"])
+@pytest.mark.parametrize("device", [CPU, GPU])
+@pytest.mark.parametrize("gigabytes", [0.01, 0.1, 1.0, 10.0])
+def test_what_is_said_to_fit_does(
+    num_negatives: int, num_nodes: int, objective: str, device: torch.device, gigabytes: float
+) -> None:
+    load = replace(work(num_nodes), num_negatives=num_negatives)
+    room = Memory(1e9 * gigabytes, 1e9 * gigabytes)
+    if memory_on(load, objective, device).fits(room):
+        require_memory(load, (objective,), device, room)
+        return
+    words = message_of(lambda: require_memory(load, (objective,), device, room))
+    said = words.split("; ")[1]
+    if said.startswith("the exact"):
+        changed, objective = load, "exact"
+    elif said.startswith("num_negatives"):
+        changed = replace(load, num_negatives=int(said.split()[1].replace(",", "")))
+    elif said.startswith("hidden_dim"):
+        _, hidden_dim, _, _, latent_dim, *_ = said.split()
+        changed = replace(load, hidden_dim=int(hidden_dim), latent_dim=int(latent_dim))
+    else:
+        assert said.startswith("even with hidden_dim 1 and latent_dim 1 only graphs of up to about")
+        return
+    assert memory_on(changed, objective, device).fits(room), words
+
+
+def test_the_memory_of_a_gpu_and_that_of_its_host_both_count() -> None:
+    load, needed = work(100_000), memory_on(work(100_000), "exact", GPU)
+    require_memory(load, ("exact",), GPU, needed)
+    with pytest.raises(InputError, match="that are free on cuda:0; "):
+        require_memory(load, ("exact",), GPU, replace(needed, device=needed.device / 2))
+    with pytest.raises(InputError, match="that are free to this process; "):
+        require_memory(load, ("exact",), GPU, replace(needed, host=needed.host / 2))
+
+
+def without_nodes_features(objective: str) -> Callable[[], object]:
+    graph = Graph.from_edges([(0, 1), (1, 2), (2, 3)], num_nodes=30_000_000)
+    return lambda: vgae.VGAE(objective=objective, iterations=1, device="cpu").fit(graph)
+
+
+@pytest.mark.parametrize("objective", ["auto", "exact", "sampled"])
+def test_a_huge_training_is_refused_before_anything_is_allocated(
+    objective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit = without_nodes_features(objective)
+    monkeypatch.setattr(cost, "bytes_free", lambda: 8e9)
+    tracemalloc.start()
+    try:
+        words = message_of(fit)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "needs about" in words
+    assert "more than the 8.0 GB that are free to this process; hidden_dim " in words
+    assert taken < 1e6
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_limits_of_the_process_count() -> None:
+    words = peaks("limit").stderr
+    assert (
+        "InputError: Training with the sampled objective on this graph needs about 0.3 GB, more than the 0.0" in words
+    )
+    assert "GB that are free to this process; hidden_dim " in words
+
+
+def test_work_for_a_gpu_goes_to_that_one() -> None:
+    entered = working_on(torch.device("cuda", 1))
+    assert isinstance(entered, torch.cuda.device)
+    assert entered.idx == 1
+    with working_on(CPU):
+        pass
+
+
+def test_calibration_divides_work_by_the_time_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that gives a tiny sweep 1 ms, a sparse product 20 ms, and 3,000 × 3,000 pairs 10 ms."""
+    times = iter([0.001, 0.020, 0.010])
+    monkeypatch.setattr(cost, "_seconds", lambda work, _device: (work(), next(times))[1])
+    rates = calibrate(CPU, latent_dim=4, symmetric=False)
+    entries = len({(a, b) for a, b in np.random.default_rng(0).integers(3000, size=(2, 30_000)).T.tolist()})
+    assert rates.pairs_per_second == pytest.approx(3000**2 / 0.009)
+    assert rates.numbers_per_second == pytest.approx(32 * entries / 0.020, rel=0.01)
+    assert rates.seconds_per_step == pytest.approx(cost.STEP_OVERHEADS * 0.001)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.0123, "12.3 ms"), (45.2, "45 s"), (600, "10 minutes"), (7200, "2.0 hours")]
+)
+def test_durations_are_told_in_the_unit_that_suits_them(seconds: float, words: str) -> None:
+    assert duration(seconds) == words

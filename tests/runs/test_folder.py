@@ -1,0 +1,527 @@
+"""A run folder among others: readers while it is replaced, two writers, files that are not vgae's, and full disks."""
+
+import errno
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from powercut import what_is_read
+
+import vgae
+import vgae.cli.app
+from helpers import message_of
+from vgae.errors import InputError, SaveError
+from vgae.io import storage
+from vgae.runs import folder as folder_module
+from vgae.runs import run as run_module
+from vgae.runs.checkpoint import kept_iteration
+from vgae.runs.folder import Stage, new_run_folder, stage_of
+from vgae.runs.run import FILES
+
+NAMES = ("config.json", *FILES)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def split() -> vgae.LinkSplit:
+    return vgae.split_links(vgae.stochastic_block_model(30, 2, feature_dim=5, seed=5), val=0.2, test=0.2, seed=2)
+
+
+def model(seed: int = 0) -> vgae.VGAE:
+    return vgae.VGAE(iterations=3, eval_every=1, hidden_dim=4, latent_dim=2, seed=seed, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def fitted(split: vgae.LinkSplit) -> list[vgae.VGAE]:
+    return [model(seed).fit(split.train, validation=split.val) for seed in (0, 1)]
+
+
+@pytest.fixture
+def run(tmp_path: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE]) -> Path:
+    fitted[0].save(tmp_path / "run", split=split)
+    return tmp_path / "run"
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# ------------------------------------------------------------------------------------------------------------- readers
+
+
+def test_run_that_is_replaced_while_it_is_read_is_one_or_the_other(
+    run: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replaced just before each file that the reader opens, for all of them."""
+    known, opened = [what_is_read(run)], storage.open_plain
+    fitted[1].save(run, split=split, overwrite=True)
+    known.append(what_is_read(run))
+    for turn in range(20):
+        left, other = [turn], fitted[turn % 2]
+
+        def open_late(path: Path, left: list[int] = left, other: vgae.VGAE = other) -> Any:
+            left[0] -= 1
+            if left[0] == -1:
+                other.save(run, split=split, overwrite=True)
+            return opened(path)
+
+        monkeypatch.setattr(run_module, "open_plain", open_late)
+        assert what_is_read(run) in known
+    assert left[0] >= 0  # the last turns came to nothing, so that all opened files had theirs
+
+
+def test_readers_beside_a_writer_never_see_a_mixture_or_nothing(
+    run: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE]
+) -> None:
+    known = [what_is_read(run)]
+    fitted[1].save(run, split=split, overwrite=True)
+    known.append(what_is_read(run))
+    ended = threading.Event()
+
+    def write() -> None:
+        for turn in range(30):
+            fitted[turn % 2].save(run, split=split, overwrite=True)
+        ended.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    found = []
+    while not ended.is_set():
+        found.append(known.index(what_is_read(run)))
+        assert (run / "config.json").exists()
+    writer.join()
+    assert set(found) == {0, 1}
+
+
+def test_folder_that_is_replaced_without_end_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "PAUSE", 0.0)
+    (run / "metrics.json").write_text("{}")
+    ticks = iter(range(10**6))
+    monkeypatch.setattr(run_module, "_marks", lambda _: [next(ticks)])
+    assert "replaced again and again" in message_of(lambda: vgae.load(run))
+
+
+def test_each_file_is_read_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    plain = storage.open_plain
+
+    def note(path: Path) -> Any:
+        opened.append(path.name)
+        return plain(path)
+
+    monkeypatch.setattr(run_module, "open_plain", note)
+    vgae.load(run)
+    assert sorted(opened) == sorted(NAMES)
+
+
+# ------------------------------------------------------------------------------------------------------------- writers
+
+
+def acting(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """Have something done after the first iteration of the next training."""
+    plain = vgae.runs.checkpoint.Checkpoints.offer
+    left = [1]
+
+    def offer(self: Any, take_down: Any) -> None:
+        plain(self, take_down)
+        left[0] -= 1
+        if left[0] == 0:
+            act()
+
+    monkeypatch.setattr(vgae.runs.checkpoint.Checkpoints, "offer", offer)
+
+
+def test_checkpoints_of_a_fit_are_safe_from_another_writer_of_the_run(
+    run: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+
+    def intrude() -> None:
+        before = content(run)
+        said.append(message_of(lambda: fitted[1].save(run, overwrite=True)))
+        said.append(message_of(lambda: model().fit(split.train, checkpoint=run / "checkpoint")))
+        assert content(run) == before
+
+    acting(monkeypatch, intrude)
+    trained = model().fit(split.train, validation=split.val, checkpoint=run / "checkpoint", checkpoint_every=0)
+    assert said == [
+        f"{run}: another process is writing this run; wait for it to end, or choose another folder.",
+        f"{run / 'checkpoint'}: another process is writing there; wait for it to end, or choose another.",
+    ]
+    assert kept_iteration(run / "checkpoint") == 3
+    trained.save(run, split=split, overwrite=True)
+    assert sorted(content(run)) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("moment", ["training", "writing"])
+def test_run_that_is_made_is_safe_from_a_fit_with_its_checkpoints(
+    tmp_path: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE], monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    folder, said = tmp_path / "run", []
+
+    def intrude() -> None:
+        said.append(message_of(lambda: model(1).fit(split.train, checkpoint=folder / "checkpoint")))
+
+    if moment == "training":
+        acting(monkeypatch, intrude)
+    with new_run_folder(folder) as place:
+        trained = model().fit(split.train, validation=split.val, checkpoint=place, checkpoint_every=0)
+        if moment == "writing":
+            intrude()
+        place.write(trained.to_run(split))
+    assert said == [
+        f"{folder / 'checkpoint'}: another process is writing there; wait for it to end, or choose another."
+    ]
+    assert (vgae.load(folder).transform() == fitted[0].transform()).all()
+
+
+# ------------------------------------------------------------------------------------------------ files of other people
+
+
+def foreign_files(run: Path) -> list[Path]:
+    """What people keep beside a run."""
+    for name in ("paper.pdf", "notes.svg", "lock", "emb.csv", "latent.png", ".hidden", "vgae.lock", "training.png"):
+        (run / name).write_text(f"mine: {name}")
+    (run / "plots.png").mkdir()
+    (run / "plots.png" / "one.png").write_text("mine")
+    (run / "empty").mkdir()
+    (run / "link.json").symlink_to(run / "notes.svg")
+    (run / "dangling").symlink_to("nowhere")
+    return [path for path in run.rglob("*") if path.name not in NAMES]
+
+
+def test_files_of_other_people_neither_break_a_run_nor_are_touched(
+    run: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE]
+) -> None:
+    foreign = foreign_files(run)
+    before = {path: path.lstat() for path in foreign}
+    expected = what_is_read(run)
+    assert stage_of(run) is Stage.COMPLETE
+    assert "already used" in message_of(lambda: fitted[1].save(run))
+    fitted[1].save(run, split=split, overwrite=True)
+    assert what_is_read(run) != expected
+    for seed, resume in ((0, False), (0, True)):
+        with new_run_folder(run, overwrite=True, resume=resume) as place:
+            trained = model(seed).fit(split.train, validation=split.val, checkpoint=place, checkpoint_every=0)
+            place.write(trained.to_run(split))
+        assert what_is_read(run) == expected
+    assert {path: (path.lstat().st_ino, path.lstat().st_mtime_ns) for path in foreign} == {
+        path: (found.st_ino, found.st_mtime_ns) for path, found in before.items()
+    }
+    assert sorted(path for path in run.rglob("*") if path.name not in NAMES) == sorted(foreign)
+
+
+def test_unfinished_run_among_other_files_is_gone_on_with(
+    tmp_path: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE]
+) -> None:
+    folder = tmp_path / "run"
+    model().fit(split.train, validation=split.val, checkpoint=folder / "checkpoint", checkpoint_every=0)
+    (folder / "notes.txt").write_text("mine")
+    (folder / "checkpoint" / "notes.txt").write_text("mine too")
+    assert stage_of(folder) is Stage.UNFINISHED
+    with new_run_folder(folder, resume=True) as place:
+        place.write(model().fit(split.train, validation=split.val, checkpoint=place).to_run(split))
+    assert (vgae.load(folder).transform() == fitted[0].transform()).all()
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert content(folder / "checkpoint") == {"notes.txt": b"mine too"}
+
+
+@pytest.mark.parametrize(
+    "remains",
+    [
+        [],
+        ["vgae.lock"],
+        ["state-9.safetensors"],
+        [".state-9.safetensors.1a2b3c4d", "vgae.lock"],
+        ["run/"],
+        ["run/.config.json.1a2b3c4d"],
+    ],
+    ids=str,
+)
+def test_what_a_process_that_was_killed_at_its_very_end_has_left_goes(run: Path, remains: list[str]) -> None:
+    before = content(run)
+    (run / "checkpoint").mkdir()
+    for name in remains:
+        (run / "checkpoint" / name).parent.mkdir(exist_ok=True)
+        if name.endswith("/"):
+            (run / "checkpoint" / name).mkdir()
+        else:
+            (run / "checkpoint" / name).touch()
+    assert folder_module.finished_run(run) is not None
+    assert content(run) == before
+    assert not (run / "checkpoint").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_somebodys_file_under_the_name_of_one_of_ours_is_not_replaced(
+    tmp_path: Path, split: vgae.LinkSplit, name: str
+) -> None:
+    folder = tmp_path / "run"
+    model().fit(split.train, validation=split.val, checkpoint=folder / "checkpoint", checkpoint_every=0)
+    (folder / name).write_text("mine")
+    for overwrite, resume in ((True, False), (False, True), (False, False)):
+        with pytest.raises(InputError), new_run_folder(folder, overwrite=overwrite, resume=resume):
+            pass
+    assert (folder / name).read_text() == "mine"
+    assert kept_iteration(folder / "checkpoint") == 3
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_folder_under_the_name_of_a_file_is_refused_before_training(
+    run: Path, fitted: list[vgae.VGAE], name: str
+) -> None:
+    (run / name).unlink()
+    (run / name).mkdir()
+    assert f"{run / name}: this is a folder" in message_of(lambda: fitted[1].save(run, overwrite=True))
+    assert sorted(path.name for path in run.iterdir()) == sorted(NAMES)
+
+
+def test_lock_that_holds_something_is_not_a_lock(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    (tmp_path / "vgae.lock").write_text("mine")
+    assert "not a lock of vgae" in message_of(lambda: model().fit(split.train, checkpoint=tmp_path))
+    assert content(tmp_path) == {"vgae.lock": b"mine"}
+
+
+@pytest.mark.parametrize("way", ["load", "save", "overwrite", "checkpoint"])
+@pytest.mark.parametrize("path", ["loop", "file/run", "nul\0", "x" * 300, "dangling"])
+def test_impossible_paths_are_told_in_a_sentence(
+    tmp_path: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE], path: str, way: str
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "dangling").symlink_to("loop")
+    folder = tmp_path / path
+    do: dict[str, Callable[[], object]] = {
+        "load": lambda: vgae.load(folder),
+        "save": lambda: fitted[0].save(folder),
+        "overwrite": lambda: fitted[0].save(folder, overwrite=True),
+        "checkpoint": lambda: model().fit(split.train, checkpoint=folder),
+    }
+    assert "\n" not in message_of(do[way])
+    with suppress(InputError):
+        assert folder_module.finished_run(folder) is None
+
+
+# ----------------------------------------------------------------------------------------------------------- full disks
+
+
+class Full:
+    """A disk that is full from the n-th write on, for so many writes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, first: int, number: float, code: int) -> None:
+        self.count, self.first, self.last, self.code = 0, first, first + number, code
+        self.failed = 0
+        plain = storage._flush
+
+        def flush(handle: int) -> None:
+            self.count += 1
+            if self.first < self.count <= self.last:
+                self.failed += 1
+                raise OSError(self.code, os.strerror(self.code))
+            plain(handle)
+
+        monkeypatch.setattr(storage, "_flush", flush)
+
+
+def ending_of(do: Callable[[], None]) -> Exception | None:
+    try:
+        do()
+    except (InputError, SaveError) as error:
+        return error
+    return None
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the trainings of a test say about their checkpoints."""
+    said: list[str] = []
+    monkeypatch.setattr("vgae.train.loop.Watcher.noted", lambda _, text: said.append(text))
+    return said
+
+
+def train(folder: Path, split: vgae.LinkSplit, say: Callable[[str], None], **options: Any) -> None:
+    with new_run_folder(folder, **options) as place:
+        trained = model().fit(split.train, validation=split.val, checkpoint=place, checkpoint_every=0)
+        place.write(trained.to_run(split), tell=say)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG])
+def test_checkpoints_that_cannot_be_written_do_not_end_training(
+    tmp_path: Path,
+    split: vgae.LinkSplit,
+    fitted: list[vgae.VGAE],
+    monkeypatch: pytest.MonkeyPatch,
+    told: list[str],
+    code: int,
+) -> None:
+    disk = Full(monkeypatch, 1, 2, code)
+    trained = model().fit(split.train, validation=split.val, checkpoint=tmp_path / "c", checkpoint_every=0)
+    assert (trained.transform() == fitted[0].transform()).all()
+    assert disk.failed == 2
+    assert os.strerror(code) in told[0]
+    assert [text.split(":")[0] for text in told] == [str(tmp_path / "c")] * 2
+    assert told[1].endswith("can be written again")
+    assert kept_iteration(tmp_path / "c") == 3
+    assert len(content(tmp_path / "c")) == 2
+
+
+def test_who_does_not_watch_is_warned_once(
+    tmp_path: Path, split: vgae.LinkSplit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Full(monkeypatch, 2, 10**9, errno.ENOSPC)  # the first two are the folders
+    with pytest.warns(RuntimeWarning, match="No space left") as warned:
+        model().fit(split.train, checkpoint=tmp_path / "new" / "checkpoint", checkpoint_every=0)
+    assert len(warned) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("number", [1, 10**9])
+def test_disk_that_is_full_at_any_write_loses_nothing(
+    tmp_path: Path,
+    split: vgae.LinkSplit,
+    fitted: list[vgae.VGAE],
+    monkeypatch: pytest.MonkeyPatch,
+    told: list[str],
+    number: int,
+    old: bool,
+) -> None:
+    """From each write of a run on, for one write, two, or for good: it is finished, or can be once there is room."""
+    monkeypatch.setattr(folder_module, "POLL", 0.05)
+    folder, endings = tmp_path / "run", set()
+    fitted[0].save(tmp_path / "whole", split=split)
+    expected = what_is_read(tmp_path / "whole")
+    for first in range(100):
+        if old:
+            fitted[1].save(folder, split=split, overwrite=True)
+            replaced = what_is_read(folder)
+        with monkeypatch.context() as patch:
+            disk = Full(patch, first, number, errno.ENOSPC)
+            ending = ending_of(lambda: train(folder, split, told.append, overwrite=old))
+            endings.add(type(ending))
+        if ending is None:
+            assert what_is_read(folder) == expected
+        elif isinstance(ending, InputError):
+            assert first < 4, "refused although it has been trained"
+        else:
+            assert "--resume" in str(ending) or "start it again" in str(ending)
+        if not disk.failed:
+            break
+        if old:
+            assert what_is_read(folder) in (expected, replaced), "the old run is gone"
+        train(folder, split, told.append, overwrite=True, resume=True)
+        assert what_is_read(folder) == expected
+        assert sorted(content(folder)) == sorted(NAMES)
+        if not old:
+            for path in folder.iterdir():
+                path.unlink()
+    else:
+        pytest.fail("there was no end to the writes")
+    assert SaveError in endings
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits to the size of files")
+def test_files_that_the_system_refuses_to_let_grow(tmp_path: Path, split: vgae.LinkSplit, told: list[str]) -> None:
+    """The real thing, by a limit on the size of files (EFBIG): fewer and fewer of them fit."""
+    resource = import_module("resource")
+    train(tmp_path / "whole", split, told.append)
+    expected = what_is_read(tmp_path / "whole")
+    sizes = sorted({len(data) for data in content(tmp_path / "whole").values()})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for number, size in enumerate(sizes):
+        folder = tmp_path / f"run-{number}"
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1, before[1]))
+        try:
+            ending = ending_of(lambda folder=folder: train(folder, split, told.append))  # type: ignore[misc]
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert isinstance(ending, SaveError)
+        assert "File too large" in str(ending)
+        train(folder, split, told.append, resume=True)
+        assert what_is_read(folder) == expected
+
+
+def test_final_state_is_kept_where_there_is_room_for_it_but_not_for_the_run(
+    tmp_path: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def train_on_it() -> None:
+        with monkeypatch.context() as patch, new_run_folder(tmp_path / "run") as place:
+            trained = model().fit(split.train, validation=split.val, checkpoint=place)  # too short for a checkpoint
+            assert kept_iteration(place.checkpoint) is None
+            patch.setattr(folder_module, "write_run", full)
+            place.write(trained.to_run(split), patience=100)
+
+    assert "on device), but its training is kept; make room, and use --resume to finish." in str(ending_of(train_on_it))
+    assert kept_iteration(tmp_path / "run" / "checkpoint") == 3
+    with new_run_folder(tmp_path / "run", resume=True) as place:
+        again = model().fit(split.train, validation=split.val, checkpoint=place)
+        place.write(again.to_run(split))
+    assert (vgae.load(tmp_path / "run").transform() == fitted[0].transform()).all()
+
+
+def test_finished_run_waits_for_room_and_says_so(
+    tmp_path: Path, split: vgae.LinkSplit, monkeypatch: pytest.MonkeyPatch, told: list[str]
+) -> None:
+    monkeypatch.setattr(folder_module, "POLL", 0.01)
+    say: list[str] = []
+    with monkeypatch.context() as patch, new_run_folder(tmp_path / "run") as place:
+        trained = model().fit(split.train, validation=split.val, checkpoint=place)
+        disk = Full(patch, 0, 20, errno.ENOSPC)
+        place.write(trained.to_run(split), patience=100, tell=say.append)
+    assert disk.failed == 20
+    assert [text for text in say if "make room: it is tried again" in text] == say
+    assert len(say) == len(told) == 1
+    assert vgae.load(tmp_path / "run").iterations == 3
+
+
+def test_model_that_cannot_be_saved_is_still_there(
+    run: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = content(run)
+    with monkeypatch.context() as patch:
+        Full(patch, 3, 10**9, errno.ENOSPC)
+        with pytest.raises(SaveError, match="still in memory"):
+            fitted[1].save(run, split=split, overwrite=True)
+    assert content(run) == before
+    fitted[1].save(run, split=split, overwrite=True)
+
+
+@pytest.mark.parametrize("moment", ["write", "promote"])
+def test_the_command_ends_with_one_and_says_how_to_finish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], moment: str
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def command(*more: str) -> tuple[int, str]:
+        given = ["train", str(tmp_path / "g.npz"), "--out", str(tmp_path / "run"), "--val", "0.2", "--test", "0.2"]
+        monkeypatch.setattr("sys.argv", ["vgae", *given, "--iterations", "2", "--json", *more])
+        try:
+            vgae.cli.app.main()
+        except SystemExit as end:
+            return int(end.code or 0), capsys.readouterr().err
+        return 0, capsys.readouterr().err
+
+    vgae.write_graph(tmp_path / "g.npz", vgae.stochastic_block_model(30, 2, feature_dim=5, seed=5))
+    with monkeypatch.context() as patch:
+        patch.setattr(folder_module, "write_run" if moment == "write" else "_promote", full)
+        code, said = command()
+    assert (code, len(said.splitlines())) == (1, 1)
+    assert said.startswith(f"vgae: {tmp_path / 'run'}: the run ")
+    assert "use --resume to finish" in said
+    assert command("--resume") == (0, "")
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["test"]["auc"] >= 0

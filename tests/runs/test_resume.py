@@ -1,0 +1,498 @@
+"""Going on after an interruption: the same bits as without one, whenever and however it came."""
+
+import hashlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+
+import vgae
+from helpers import message_of
+from vgae.errors import InputError, TrainingError
+from vgae.io.storage import hash_json
+from vgae.runs.checkpoint import (
+    PAUSE,
+    SHARE,
+    Checkpoints,
+    Owner,
+    Schedule,
+    kept_iteration,
+    write_checkpoint,
+)
+from vgae.train.config import Config
+from vgae.runs.folder import new_run_folder
+from vgae.runs.lock import locked
+from vgae.runs.run import FILES, write_run
+from vgae.train.loop import Keeper, LogEntry, Trained, TrainingState, Watcher, train
+
+CONFIG = Config(iterations=12, eval_every=5, hidden_dim=8, latent_dim=4, device="cpu")
+KINDS = {
+    "vgae, exact": replace(CONFIG, objective="exact"),
+    "vgae, sampled": replace(CONFIG, objective="sampled"),
+    "gae, auto": replace(CONFIG, model="gae"),
+    "early stopping": replace(CONFIG, iterations=60, eval_every=2, early_stopping=4, learning_rate=0.1),
+}
+
+
+@pytest.fixture(scope="module")
+def split() -> vgae.LinkSplit:
+    return vgae.split_links(vgae.stochastic_block_model(120, 3, feature_dim=30, seed=5), seed=2)
+
+
+class Memory(Keeper):
+    """Takes every state down."""
+
+    def __init__(self) -> None:
+        self.states: list[TrainingState] = []
+
+    def offer(self, take_down: Callable[[], TrainingState]) -> None:
+        self.states.append(take_down())
+
+
+def bits(trained: Trained) -> dict[str, Any]:
+    """All that must not depend on interruptions."""
+    weights = {name: tensor.cpu().numpy().tobytes() for name, tensor in trained.model.state_dict().items()}
+    history = [replace(entry, seconds=0) for entry in trained.history]
+    return {"weights": weights, "mean": trained.posterior.mean.cpu().numpy().tobytes(), "history": history} | {
+        name: getattr(trained, name) for name in ("objective", "objective_reason", "best_iteration")
+    }
+
+
+def resume(folder: Path, split: vgae.LinkSplit, config: Config, watcher: Watcher | None = None) -> Trained:
+    with Checkpoints(folder, Owner.of(split.train, config, split.val), every=0, watcher=watcher) as keeper:
+        return train(split.train, config, split.val, watcher, keeper)
+
+
+# ----------------------------------------------------------------------------------------------------- same bits
+
+
+GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="it is about recorded steps"))
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_iteration_can_be_gone_on_from(tmp_path: Path, split: vgae.LinkSplit, kind: str, device: str) -> None:
+    config, memory = replace(KINDS[kind], device=device), Memory()
+    whole = train(split.train, config, split.val, keeper=memory)
+    owner = Owner.of(split.train, config, split.val)
+    assert [state.iteration for state in memory.states] == list(range(1, whole.history[-1].iteration + 1))
+    for state in memory.states:
+        folder = tmp_path / f"{state.iteration}"
+        folder.mkdir()
+        write_checkpoint(folder, owner, state)
+        resumed = resume(folder, split, config)
+        assert bits(resumed) == bits(whole)
+        assert [entry.seconds for entry in resumed.history] == sorted(entry.seconds for entry in resumed.history)
+    if config.early_stopping:
+        assert whole.best_iteration < whole.history[-1].iteration < config.iterations
+
+
+def test_killed_at_twenty_random_moments(tmp_path: Path) -> None:
+    found = killing("moments", tmp_path)
+    assert sum(kind["kills"] for kind in found.values()) == 20
+    assert {name: kind["different"] for name, kind in found.items() if kind["different"]} == {}
+    assert len({iteration for kind in found.values() for iteration in kind["resumed_at"]}) > 5
+    assert found["early stopping"]["iterations"] < found["exact VGAE"]["iterations"]
+
+
+def test_killed_before_every_change_to_a_file(tmp_path: Path) -> None:
+    """At each of them the old run can be read, or else the new one; and what is unfinished can be gone on with."""
+    found = killing("steps", tmp_path)
+    assert found["wrong"] == []
+    assert found["seen"] == sorted(found["seen"], key=["old", "new"].index)
+    assert set(found["seen"]) == {"old", "new"}
+    assert found["steps"] > 30
+    assert [name for name in found["beside"] if name.startswith(".")] == []
+
+
+def killing(job: str, folder: Path) -> dict[str, Any]:
+    command = [sys.executable, str(Path(__file__).with_name("killing.py")), job, str(folder)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # threads do not survive a fork
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    content: dict[str, Any] = json.loads(done.stdout)
+    return content
+
+
+def test_auto_does_not_choose_again(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    memory = Memory()
+    train(split.train, CONFIG, split.val, keeper=memory)
+    state = replace(memory.states[5], objective="sampled", objective_reason="the machine was busy then")
+    write_checkpoint(tmp_path, Owner.of(split.train, CONFIG, split.val), state)
+    resumed = resume(tmp_path, split, CONFIG)
+    assert (resumed.objective, resumed.objective_reason) == ("sampled", "the machine was busy then")
+
+
+def test_fit_goes_on_and_save_clears_up(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    folder = tmp_path / "run" / "checkpoint"
+    whole = vgae.VGAE(iterations=12, latent_dim=4).fit(split.train, validation=split.val)
+    model = vgae.VGAE(iterations=12, latent_dim=4)
+    model.fit(split.train, validation=split.val, checkpoint=folder, checkpoint_every=0)
+    assert kept_iteration(folder) == 12
+    assert sorted(path.name for path in folder.iterdir()) == ["checkpoint.json", "state-12.safetensors"]
+    again = vgae.VGAE(iterations=12, latent_dim=4).fit(split.train, validation=split.val, checkpoint=folder)
+    np.testing.assert_array_equal(again.transform(), whole.transform())
+    with pytest.raises(InputError, match="an unfinished run is there; --resume"):
+        whole.save(tmp_path / "run")
+    again.save(tmp_path / "run", split=split)
+    assert not folder.exists()
+    np.testing.assert_array_equal(vgae.load(tmp_path / "run").transform(), whole.transform())
+
+
+def test_checkpoints_are_not_written_unless_they_are_due(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    vgae.GAE(iterations=5).fit(split.train, checkpoint=tmp_path / "checkpoint")
+    assert list(tmp_path.iterdir()) == []
+
+
+# -------------------------------------------------------------------------------------------------------- Ctrl-C
+
+
+class CtrlC(Watcher):
+    """Presses Ctrl-C so many times in the iteration after which this is logged."""
+
+    def __init__(self, iteration: int, times: int) -> None:
+        self.iteration, self.times, self.told = iteration, times, 0
+
+    def logged(self, entry: LogEntry) -> None:
+        if entry.iteration == self.iteration:
+            for _ in range(self.times):
+                signal.raise_signal(signal.SIGINT)
+
+    def stopping(self) -> None:
+        self.told += 1
+
+
+@pytest.mark.parametrize(("times", "kept"), [(1, 10), (2, 9)])
+def test_ctrl_c_keeps_a_state_between_two_iterations(
+    tmp_path: Path, split: vgae.LinkSplit, times: int, kept: int
+) -> None:
+    config, finger = KINDS["vgae, exact"], CtrlC(10, times)
+    with pytest.raises(KeyboardInterrupt):
+        resume(tmp_path, split, config, finger)
+    assert (finger.told, kept_iteration(tmp_path)) == (1, kept)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert bits(resume(tmp_path, split, config)) == bits(train(split.train, config, split.val))
+
+
+def test_another_thread_and_a_handler_of_the_programs_own_are_left_alone(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    def fit(name: str) -> None:
+        vgae.GAE(iterations=3).fit(split.train, checkpoint=tmp_path / name, checkpoint_every=0)
+
+    thread = threading.Thread(target=fit, args=("thread",))
+    thread.start()
+    thread.join()
+    assert kept_iteration(tmp_path / "thread") == 3
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        with Checkpoints(tmp_path / "own", Owner.of(split.train, CONFIG, None)):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [signal.SIGINT]
+
+
+def test_diverged_training_takes_its_checkpoints_with_it(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    config = replace(CONFIG, learning_rate=1e30, eval_every=100)
+    with pytest.raises(TrainingError, match="diverged"):
+        resume(tmp_path / "checkpoint", split, config)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ----------------------------------------------------------------------------------------------------- when it is due
+
+
+@given(st.lists(st.floats(0.001, 50), min_size=1, max_size=30), st.floats(0.001, 5), st.floats(0.01, 100))
+def test_writing_takes_its_share_of_the_time_and_no_more(
+    durations: list[float], guess: float, iteration: float
+) -> None:
+    """But for what a write takes longer than the last one, however slow the file system is or becomes."""
+    now, spent, expected, last = 0.0, 0.0, guess, 0.0
+    schedule = Schedule(guess, clock=lambda: now)
+    for seconds in durations:
+        while not schedule.due():
+            now += iteration if iteration > PAUSE else PAUSE / 3
+        assert now - last >= PAUSE
+        assert spent + min(seconds, expected) <= SHARE * now * (1 + 1e-9)
+        now += seconds
+        spent, expected, last = spent + seconds, seconds, now
+        schedule.wrote(seconds)
+    assert not schedule.due()
+
+
+def test_the_first_checkpoint_waits_for_its_size_and_the_second_for_its_time() -> None:
+    now = 0.0
+    schedule = Schedule(0.05, clock=lambda: now)
+    due = []
+    for now in range(1, 500):
+        if schedule.due():
+            due.append(now)
+            schedule.wrote(1.0)
+    assert due == [PAUSE, 200, 300, 400]
+
+
+@pytest.mark.parametrize(("every", "expected"), [(0, [1, 2, 3, 4, 5]), (2, [2, 4])])
+def test_a_fixed_pause_is_kept(every: float, expected: list[int]) -> None:
+    now = 0
+    schedule = Schedule(1e9, every=every, clock=lambda: now)
+    due = []
+    for now in range(1, 6):
+        if schedule.due():
+            due.append(now)
+            schedule.wrote(0.0)
+    assert due == expected
+
+
+@pytest.mark.parametrize("every", [-1, float("nan"), float("inf"), "often"])
+def test_impossible_pauses_are_named(tmp_path: Path, split: vgae.LinkSplit, every: Any) -> None:
+    with pytest.raises(InputError, match="checkpoint_every: a number of seconds"):
+        vgae.GAE(iterations=1).fit(split.train, checkpoint=tmp_path / "checkpoint", checkpoint_every=every)
+    assert list(tmp_path.iterdir()) == []
+
+
+# -------------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path, split: vgae.LinkSplit) -> Path:
+    """A training that was interrupted after iteration 10."""
+    folder = tmp_path / "checkpoint"
+    with pytest.raises(KeyboardInterrupt):
+        resume(folder, split, CONFIG, CtrlC(10, 1))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"latent_dim": 5}, "latent_dim 4, not 5"),
+        ({"iterations": 24}, "iterations 12, not 24"),
+        ({"model": "gae", "seed": 3}, "model vgae, not gae; seed 0, not 3"),
+    ],
+)
+def test_checkpoint_of_another_config_names_the_option(
+    checkpoint: Path, split: vgae.LinkSplit, changes: dict[str, Any], words: str
+) -> None:
+    before = {path.name: path.read_bytes() for path in checkpoint.iterdir()}
+    said = message_of(lambda: resume(checkpoint, split, replace(CONFIG, **changes)))
+    assert said.startswith(f"{checkpoint}: the checkpoint there is of another training ({words});")
+    assert {path.name: path.read_bytes() for path in checkpoint.iterdir()} == before
+
+
+def test_checkpoint_of_another_graph_or_other_pairs_is_refused(checkpoint: Path, split: vgae.LinkSplit) -> None:
+    other = vgae.split_links(vgae.stochastic_block_model(120, 3, feature_dim=30, seed=5), seed=3)
+    assert "(another training graph; other validation pairs)" in message_of(lambda: resume(checkpoint, other, CONFIG))
+    mixed = replace(split, val=other.val)
+    assert "(other validation pairs)" in message_of(lambda: resume(checkpoint, mixed, CONFIG))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="auto is the CPU only where there is no GPU")
+def test_where_it_is_trained_is_not_what_is_trained(checkpoint: Path, split: vgae.LinkSplit) -> None:
+    whole = train(split.train, CONFIG, split.val)
+    assert bits(resume(checkpoint, split, replace(CONFIG, device="auto"))) == bits(whole)
+
+
+def edit(folder: Path, **changes: Any) -> None:
+    """Change checkpoint.json and have it vouch for itself and for the tensors, as somebody who means harm would."""
+    content = json.loads((folder / "checkpoint.json").read_text()) | changes
+    content["sha256"] = hashlib.sha256((folder / "state-10.safetensors").read_bytes()).hexdigest()
+    del content["hash"]
+    (folder / "checkpoint.json").write_text(json.dumps({**content, "hash": hash_json(content)}))
+
+
+def with_tensor(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Path], None]:
+    def tamper(folder: Path) -> None:
+        tensors = load_file(folder / "state-10.safetensors")
+        tensors[name] = change(tensors[name]).contiguous()
+        save_file(tensors, folder / "state-10.safetensors")
+        edit(folder)
+
+    return tamper
+
+
+def with_bytes(name: str, change: Callable[[bytes], bytes], *, forge: bool) -> Callable[[Path], None]:
+    def tamper(folder: Path) -> None:
+        (folder / name).write_bytes(change((folder / name).read_bytes()))
+        if forge:
+            edit(folder)
+
+    return tamper
+
+
+def with_link(name: str) -> Callable[[Path], None]:
+    def tamper(folder: Path) -> None:
+        (folder / name).rename(folder.parent / "elsewhere")
+        (folder / name).symlink_to(folder.parent / "elsewhere")
+
+    return tamper
+
+
+def with_pipe(name: str) -> Callable[[Path], None]:
+    def tamper(folder: Path) -> None:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return tamper
+
+
+def json_of(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "checkpoint.json").read_text())
+    return content
+
+
+def with_trap(folder: Path) -> None:
+    (folder / "state-10.safetensors").write_bytes(pickle.dumps(Trap(folder.parent / "executed")))
+    edit(folder)
+
+
+class Trap:
+    """Touches a file when it is unpickled."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.marker,)
+
+
+WEIGHT = "weights.encoder.input_weight"
+TAMPERED: dict[str, Callable[[Path], None]] = {
+    "half the tensors": with_bytes("state-10.safetensors", lambda data: data[: len(data) // 2], forge=True),
+    "one bit of the tensors": with_bytes("state-10.safetensors", lambda data: data[:-1] + b"?", forge=False),
+    "half the description": with_bytes("checkpoint.json", lambda data: data[: len(data) // 2], forge=False),
+    "an edited description": with_bytes("checkpoint.json", lambda data: data.replace(b"10", b"11"), forge=False),
+    "deep nesting": with_bytes("checkpoint.json", lambda _: b'{"a":' + b"[" * 200_000, forge=False),
+    "no tensors": lambda folder: (folder / "state-10.safetensors").unlink(),
+    "linked tensors": with_link("state-10.safetensors"),
+    "a linked description": with_link("checkpoint.json"),
+    "a pickle": with_trap,
+    "another shape": with_tensor(WEIGHT, lambda tensor: tensor[:-1]),
+    "another type": with_tensor(WEIGHT, lambda tensor: tensor.double()),
+    "nan": with_tensor(WEIGHT, lambda tensor: tensor * torch.nan),
+    "another step": with_tensor("adam.encoder.input_weight.step", lambda tensor: tensor + 1),
+    "another generator": with_tensor("generator", lambda tensor: tensor[:-8]),
+    "no generator": with_tensor("generator", torch.zeros_like),
+    "a tensor of another name": with_bytes(
+        "state-10.safetensors", lambda data: data.replace(b"weights.", b"weight5."), forge=True
+    ),
+    "another format": lambda folder: edit(folder, format=2),
+    "a path for an iteration": lambda folder: edit(folder, iteration="../../evil"),
+    "an iteration to come": lambda folder: edit(folder, iteration=13),
+    "no history": lambda folder: edit(folder, history=[]),
+    "words in the history": lambda folder: edit(folder, history=[{"iteration": "one"}]),
+    "endless seconds": lambda folder: edit(folder, seconds=float("inf")),
+    "an unknown objective": lambda folder: edit(folder, objective="os.system"),
+    "a best iteration to come": lambda folder: edit(folder, best_iteration=99),
+    "a further key": lambda folder: edit(folder, execute="rm"),
+    "a version to come": lambda folder: edit(folder, vgae="99.0.0"),
+    "a true format": lambda folder: edit(folder, format=True),
+    "a format that is no whole number": lambda folder: edit(folder, format=1.0),
+    "a score above all": lambda folder: edit(folder, best_score=3.0),
+    "a gap in the history": lambda folder: edit(folder, history=json_of(folder)["history"][1:]),
+    "a state without end": lambda folder: os.truncate(folder / "state-10.safetensors", 2**42),
+    "a pipe for a state": with_pipe("state-10.safetensors"),
+    "an owner of other things": lambda folder: edit(folder, owner={**json_of(folder)["owner"], "execute": "rm"}),
+    "no owner": lambda folder: edit(folder, owner=None),
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_tampered_checkpoint_is_refused_and_executes_nothing(checkpoint: Path, split: vgae.LinkSplit, how: str) -> None:
+    TAMPERED[how](checkpoint)
+    said = message_of(lambda: resume(checkpoint, split, CONFIG))
+    assert str(checkpoint) in said
+    assert said.endswith(".")
+    assert "\n" not in said
+    assert not (checkpoint.parent / "executed").exists()
+
+
+def test_unfinished_writes_of_a_killed_process_do_no_harm(checkpoint: Path, split: vgae.LinkSplit) -> None:
+    (checkpoint / "state-11.safetensors").write_bytes(b"half of i")
+    (checkpoint / ".checkpoint.json.x1").write_bytes(b"{")
+    (checkpoint / "notes.txt").write_text("mine")
+    assert bits(resume(checkpoint, split, CONFIG)) == bits(train(split.train, CONFIG, split.val))
+    assert sorted(path.name for path in checkpoint.iterdir()) == [
+        "checkpoint.json",
+        "notes.txt",
+        "state-12.safetensors",
+    ]
+
+
+# -------------------------------------------------------------------------------------------------------- one writer
+
+
+def test_second_writer_is_refused_until_the_first_is_gone_even_if_killed(tmp_path: Path) -> None:
+    code = f"""
+import time
+from pathlib import Path
+from vgae.runs.lock import locked
+with locked(Path({str(tmp_path / "lock")!r}), "taken"):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "held\n"
+        with pytest.raises(InputError, match="taken"), locked(tmp_path / "lock", "taken"):
+            pass
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+    assert (tmp_path / "lock").exists()  # but nobody holds it
+    with (
+        locked(tmp_path / "lock", "taken"),
+        pytest.raises(InputError, match="taken"),
+        locked(tmp_path / "lock", "taken"),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_folder_has_one_writer(tmp_path: Path, split: vgae.LinkSplit) -> None:
+    model = vgae.GAE(iterations=1).fit(split.train)
+    with new_run_folder(tmp_path / "run"):
+        with pytest.raises(InputError, match="another process is writing this run"):
+            model.save(tmp_path / "run", overwrite=True)
+        (tmp_path / "run" / "checkpoint" / "checkpoint.json").write_text("{}")
+        with pytest.raises(InputError, match="another process is writing this run"):
+            model.save(tmp_path / "run")
+        (tmp_path / "run" / "checkpoint" / "checkpoint.json").unlink()
+        write_run(tmp_path / "run" / "checkpoint" / "run", model.to_run())
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(["config.json", *FILES])
+
+
+def test_lock_that_is_let_go_while_another_waits_for_it_is_not_held_twice(tmp_path: Path) -> None:
+    """Many threads take the lock in turn; if two ever held it at once, they would count wrong."""
+    path, taken, inside, most = tmp_path / "lock", [0], [0], [0]
+
+    def take_turns() -> None:
+        for _ in range(200):
+            with suppress(InputError), locked(path, "taken"):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                taken[0] += 1
+                time.sleep(0.0001)
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=take_turns) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most[0] == 1
+    assert taken[0] > 0

@@ -1,0 +1,467 @@
+"""Runs from strangers: whatever was done to one, it is refused in a sentence, and nothing in it is executed."""
+
+import hashlib
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import vgae
+from helpers import message_of
+from vgae.io.storage import hash_json
+from vgae.io.tables import read_any
+from vgae.runs.folder import Stage, finished_run, new_run_folder, stage_of
+from vgae.runs.run import FILES
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("honest") / "run"
+    split = vgae.split_links(vgae.stochastic_block_model(120, 3, feature_dim=30, seed=5), seed=2)
+    model = vgae.VGAE(iterations=5, hidden_dim=8, latent_dim=4).fit(split.train, validation=split.val)
+    model.save(folder, split=split)
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path, honest: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for path in honest.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+def edit(run: Path, **changes: Any) -> None:
+    """Change config.json (`config__seed=1` inside a part) and have it vouch for itself and for all files."""
+    content = json.loads((run / "config.json").read_text())
+    for name, value in changes.items():
+        *parts, last = name.split("__")
+        inner = content
+        for part in parts:
+            inner = inner[part]
+        inner[last] = value
+    content["files"] |= {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in FILES}
+    described = {name: content[name] for name in ("config", "facts", "split_hash", "recipe") if name in content}
+    (run / "config.json").write_text(json.dumps({**content, "config_hash": hash_json(described)}))
+
+
+def change_config(**changes: Any) -> Callable[[Path], None]:
+    return lambda run: edit(run, **changes)
+
+
+def change_tensor(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Path], None]:
+    def tamper(run: Path) -> None:
+        tensors = load_file(run / "model.safetensors")
+        tensors[name] = change(tensors[name]).contiguous()
+        save_file(tensors, run / "model.safetensors")
+        edit(run)
+
+    return tamper
+
+
+def change_features(change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> Callable[[Path], None]:
+    def tamper(run: Path) -> None:
+        save_file(change(load_file(run / "features.safetensors")), run / "features.safetensors")
+        edit(run)
+
+    return tamper
+
+
+def change_split(**changes: Callable[[Any], Any]) -> Callable[[Path], None]:
+    """Change arrays of split.npz, with its own hash and those of config.json made to fit."""
+
+    def tamper(run: Path) -> None:
+        with np.load(run / "split.npz") as archive:
+            arrays = dict(archive)
+        for name, change in changes.items():
+            arrays[name] = change(arrays[name])
+        digest = hashlib.sha256(str(int(arrays["num_nodes"])).encode())
+        for name in ("train", "val_links", "val_non_links", "test_links", "test_non_links"):
+            digest.update(f"{name},{len(arrays[name])}".encode())
+            digest.update(arrays[name].tobytes())
+        arrays["content_hash"] = np.array(digest.hexdigest())
+        np.savez(run / "split.npz", allow_pickle=True, **arrays)
+        edit(run, split_hash=digest.hexdigest())
+
+    return tamper
+
+
+def change_text(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
+    def tamper(run: Path) -> None:
+        (run / name).write_text(change((run / name).read_text()))
+        edit(run)
+
+    return tamper
+
+
+def replace_config(text: str) -> Callable[[Path], None]:
+    def tamper(run: Path) -> None:
+        (run / "config.json").write_text(text)
+
+    return tamper
+
+
+def link_away(name: str) -> Callable[[Path], None]:
+    def tamper(run: Path) -> None:
+        (run / name).rename(run.parent / "elsewhere")
+        (run / name).symlink_to(run.parent / "elsewhere")
+
+    return tamper
+
+
+class Trap:
+    """Touches a file when it is unpickled."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.marker,)
+
+
+def pickled_weights(run: Path) -> None:
+    (run / "model.safetensors").write_bytes(pickle.dumps(Trap(run.parent / "executed")))
+    edit(run)
+
+
+def pickled_ids(run: Path) -> None:
+    change_split(num_nodes=lambda number: number)(run)
+    with np.load(run / "split.npz") as archive:
+        arrays = dict(archive)
+    traps = np.array([Trap(run.parent / "executed")] * 120, dtype=object)
+    np.savez(run / "split.npz", allow_pickle=True, **arrays, node_ids=traps)
+    edit(run)
+
+
+def endless_array(run: Path) -> None:
+    """An array that says it is larger than any memory."""
+    path = run / "split.npz"
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    np.savez(path, allow_pickle=True, **arrays)
+    shape = f"({len(arrays['train'])}, 2), "
+    data = path.read_bytes()
+    assert shape.encode() in data
+    path.write_bytes(
+        data.replace(f"{shape}}}{' ' * 12}".encode(), f"({10**15}, 2), }}".ljust(len(shape) + 13).encode())
+    )
+    edit(run)
+
+
+WEIGHT = "encoder.input_weight"
+TAMPERED: dict[str, Callable[[Path], None]] = {
+    "weights of another shape": change_tensor(WEIGHT, lambda tensor: tensor[:-1]),
+    "weights of another type": change_tensor(WEIGHT, lambda tensor: tensor.double()),
+    "whole numbers for weights": change_tensor(WEIGHT, lambda tensor: tensor.long()),
+    "nan in the weights": change_tensor(WEIGHT, lambda tensor: tensor * torch.nan),
+    "infinite weights": change_tensor(WEIGHT, lambda tensor: tensor / 0),
+    "latent of other nodes": change_tensor("latent.mean", lambda tensor: tensor[:-1]),
+    "nan in the latent": change_tensor("latent.log_std", lambda tensor: tensor * torch.nan),
+    "no features": change_features(lambda _: {}),
+    "features that were changed": change_features(lambda parts: {**parts, "data": parts["data"] + 1}),
+    "features of other columns": change_features(lambda parts: {**parts, "indices": parts["indices"] + 10**6}),
+    "features in a loop": change_features(lambda parts: {**parts, "indptr": parts["indptr"].flip(0).contiguous()}),
+    "nan in the features": change_features(lambda parts: {**parts, "data": parts["data"] * torch.nan}),
+    "further tensors": change_features(lambda parts: {**parts, "more": parts["data"].clone()}),
+    "a pickle for weights": pickled_weights,
+    "pickles for ids": pickled_ids,
+    "an array without end": endless_array,
+    "links to other nodes": change_split(test_links=lambda pairs: pairs + 100),
+    "links before the first node": change_split(val_non_links=lambda pairs: pairs - 100),
+    "links in one row": change_split(test_links=lambda pairs: pairs.ravel()),
+    "training links in one row": change_split(train=lambda pairs: pairs.ravel()),
+    "absurdly many nodes": change_split(num_nodes=lambda _: np.array(10**15)),
+    "fewer nodes": change_split(num_nodes=lambda _: np.array(119)),
+    "a negative width": change_config(config__hidden_dim=-8),
+    "a huge width": change_config(config__hidden_dim=2**16, config__latent_dim=2**16),
+    "an absurd width": change_config(config__hidden_dim=10**18),
+    "absurdly many features": change_config(facts__num_features=10**12),
+    "negative features": change_config(facts__num_features=-30),
+    "a huge number": change_config(config__learning_rate=10**400),
+    "an infinite number": change_config(facts__seconds=float("inf")),
+    "a path for a model": change_config(config__model="../../evil"),
+    "a list for a dataset": change_config(facts__dataset=["/etc/passwd"]),
+    "a further option": change_config(config__execute="rm"),
+    "a further fact": change_config(facts__execute="rm"),
+    "a further key": change_config(execute="rm"),
+    "a further file": lambda run: edit(run, **{"files__../evil": "0" * 64}),
+    "no facts": change_config(facts=None),
+    "files that are none": change_config(config=[]),
+    "another format": change_config(format=1),
+    "a number with too many digits": replace_config('{"format": ' + "9" * 5000 + "}"),
+    "deep nesting": replace_config("[" * 200_000),
+    "an empty history": change_text("history.jsonl", lambda _: ""),
+    "words in the history": change_text("history.jsonl", lambda text: re.sub('"loss": [^,]*', '"loss": "low"', text)),
+    "a history of text": change_text("history.jsonl", lambda text: text.replace('"iteration": 1', '"iteration": "1"')),
+    "an infinite history": change_text("history.jsonl", lambda text: re.sub('"kl": [^,]*', '"kl": 1e999', text)),
+    "infinite scores": change_text("metrics.json", lambda text: re.sub('"auc": [^,]*', '"auc": 1e999', text)),
+    "scores above 1": change_text("metrics.json", lambda text: re.sub('"auc": [^,]*', '"auc": 5.5', text)),
+    "negative scores": change_text("metrics.json", lambda text: re.sub('"ap": [^,]*', '"ap": -0.5', text)),
+    "no auc": change_text("metrics.json", lambda text: re.sub('"auc": [^,]*,', "", text)),
+    "no scores": change_text("metrics.json", lambda _: "{}"),
+    "a score for a score": change_text("metrics.json", lambda text: text.replace("auc", "evil")),
+    "a latent whose logits are infinite": change_tensor("latent.mean", lambda tensor: tensor * 0 + 3e38),
+    "a latent whose squares overflow": change_tensor("latent.mean", lambda tensor: tensor * 0 + 1e19),
+    "a spread beyond all numbers": change_tensor("latent.log_std", lambda tensor: tensor * 0 + 100),
+    "a format that is no whole number": change_config(format=2.0),
+    "a true format": change_config(format=True),
+    "no version": change_config(vgae=""),
+    "a version of other words": change_config(vgae="newest"),
+    "a path for torch": change_config(torch=["torch"]),
+    "a gap in the history": change_text("history.jsonl", lambda text: text.splitlines()[-1] + "\n"),
+    "a short history": change_text("history.jsonl", lambda text: text.splitlines()[0] + "\n"),
+    "a long history": change_text("history.jsonl", lambda text: text.replace('"iteration": 5', '"iteration": 50')),
+    "a history without end": change_text("history.jsonl", lambda text: text + " " * 2**24),
+    "scores without end": change_text("metrics.json", lambda text: text + " " * 2**24),
+    "a best iteration to come": change_config(facts__best_iteration=6),
+    "a negative time": change_config(facts__seconds=-1.0),
+    "a recipe for a run without tables": change_config(recipe=[]),
+    "a list of scores": change_text("metrics.json", lambda _: '{"test": [1, 2]}'),
+    **{f"a link for {name}": link_away(name) for name in (*FILES, "config.json")},
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_tampered_run_is_refused_and_executes_nothing(run: Path, how: str) -> None:
+    TAMPERED[how](run)
+    said = message_of(lambda: vgae.load(run))
+    assert str(run) in said
+    assert "\n" not in said
+    assert not (run.parent / "executed").exists()
+
+
+VALUES = [None, True, "x", "", [], {}, [1], {"a": 1}, -1, 0, 1.5, -1.5, 1e308, 10**30, 10**400, "9" * 10_000, "\ud800"]
+HARMLESS = {  # what a value may also be: another run, but a possible one
+    ("torch", "x"), ("torch", ""), ("torch", "9" * 10_000), ("torch", "\ud800"),
+    ("numpy", "x"), ("numpy", ""), ("numpy", "9" * 10_000), ("numpy", "\ud800"),
+    ("facts__dataset", None), ("facts__dataset", "x"), ("facts__dataset", ""), ("facts__dataset", "9" * 10_000),
+    ("facts__dataset", "\ud800"), ("facts__objective_reason", "x"), ("facts__objective_reason", ""),
+    ("facts__objective_reason", "9" * 10_000), ("facts__objective_reason", "\ud800"), ("facts__best_iteration", 0),
+    ("facts__seconds", 0), ("facts__seconds", 1.5), ("facts__seconds", 1e308), ("facts__seconds", 10**30),
+    ("config__features", True), ("config__learning_rate", 1.5), ("config__learning_rate", 1e308),
+    ("config__learning_rate", 10**30), ("config__num_negatives", None), ("config__early_stopping", None),
+    ("config__seed", 0), ("config__device", "x"), ("config__device", ""), ("config__device", "9" * 10_000),
+    ("config__device", "\ud800"), ("config__eval_every", 10**30),
+}  # fmt: skip
+
+
+def fields_of(content: dict[str, Any]) -> list[str]:
+    inner = [f"{part}__{name}" for part in ("config", "facts", "files") for name in content[part]]
+    return [name for name in content if name != "config_hash"] + inner
+
+
+def test_every_field_of_the_description_is_checked(run: Path) -> None:
+    """Each replaced by each of many values, each left out, and each doubled under another name."""
+    before = (run / "config.json").read_text()
+    accepted = set()
+    for field in fields_of(json.loads(before)):
+        for value in VALUES:
+            (run / "config.json").write_text(before)
+            if field.startswith("files") or field in ("config_hash", "files"):
+                content = json.loads(before)
+                (content["files"] if "__" in field else content)[field.split("__")[-1]] = value
+                (run / "config.json").write_text(json.dumps(content))
+            else:
+                edit(run, **{field: value})
+            said = sentence_of(run)
+            if said is None:
+                accepted.add((field, json.dumps(value)))
+        for name in ("left out", "doubled"):
+            content = json.loads(before)
+            part = content[field.split("__")[0]] if "__" in field else content
+            value = part[field.split("__")[-1]] if name == "doubled" else part.pop(field.split("__")[-1])
+            part |= {"x" + field: value} if name == "doubled" else {}
+            described = {key: content[key] for key in ("config", "facts", "split_hash") if key in content}
+            (run / "config.json").write_text(json.dumps({**content, "config_hash": hash_json(described)}))
+            assert sentence_of(run), f"{field} {name}"
+    assert accepted <= {(field, json.dumps(value)) for field, value in HARMLESS}
+
+
+def sentence_of(run: Path) -> str | None:
+    """What is said against a run; None if it can be loaded and used."""
+    try:
+        vgae.load(run).transform()
+    except vgae.InputError as error:
+        said = str(error)
+    else:
+        return None
+    assert str(run) in said
+    assert "\n" not in said
+    assert said.endswith((".", ".)"))
+    assert len(said) < 1000
+    return said
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "history.jsonl"])
+def test_every_score_and_every_logged_number_is_checked(run: Path, name: str) -> None:
+    before = (run / name).read_text()
+    numbers = list(re.finditer(r'"([\w@]+)": ([\d.e-]+)', before))
+    assert len(numbers) >= 12
+    for number in numbers:
+        for value in ("null", "true", '"x"', "[]", "{}", "NaN", "Infinity", "-Infinity", "1e999", "-1e300", "9" * 5000):
+            (run / name).write_text(before[: number.start(2)] + value + before[number.end(2) :])
+            edit(run)
+            assert sentence_of(run), f"{number[1]}: {value}"
+    for change in (
+        lambda text: text[:-3],
+        lambda _: "",
+        lambda _: "[" * 10**5,
+        lambda text: text.replace(":", ": 1,", 1),
+    ):
+        (run / name).write_text(change(before))
+        edit(run)
+        assert sentence_of(run)
+
+
+@pytest.mark.parametrize("version", ["99.0.0", "0.1.1.0.1", "1.0", "0.2.0rc1"])
+def test_run_of_a_newer_version_says_so(run: Path, version: str) -> None:
+    edit(run, vgae=version)
+    said = message_of(lambda: vgae.load(run))
+    assert f"it was written by a newer vgae ({version})" in said
+
+
+@pytest.mark.parametrize("version", ["0.0.9", "0.1.0", "0.1.0.dev3", "unknown"])
+def test_run_of_an_older_version_is_read(run: Path, version: str) -> None:
+    edit(run, vgae=version)
+    assert sentence_of(run) is None
+
+
+def make_odd(path: Path, kind: str) -> None:
+    """Put something that is not a plain file of a sane size under the name of a file."""
+    path.unlink()
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "sparse":
+        path.touch()
+        os.truncate(path, 2**42)
+    else:
+        path.symlink_to({"zero": "/dev/zero", "loop": path.name, "nowhere": "nowhere"}[kind])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="FIFOs and devices as POSIX has them")
+@pytest.mark.parametrize("kind", ["fifo", "folder", "zero", "loop", "nowhere", "sparse"])
+@pytest.mark.parametrize("name", [*FILES, "config.json"])
+def test_nothing_but_plain_files_of_a_sane_size_is_opened(run: Path, name: str, kind: str) -> None:
+    """Neither to read the run nor to find out whether it may be replaced."""
+    make_odd(run / name, kind)
+    if (name, kind) == ("split.npz", "sparse"):
+        return  # its size is bounded by the memory there is, and by what it unpacks to
+    assert sentence_of(run)
+    graph = vgae.stochastic_block_model(20, 2, seed=1)
+    model = vgae.GAE(iterations=1, device="cpu").fit(graph)
+    assert "\n" not in message_of(lambda: model.save(run))
+    assert stage_of(run) is (Stage.FOREIGN if name == "config.json" else Stage.COMPLETE)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "zero", "loop", "sparse"])
+@pytest.mark.parametrize(
+    "place", ["checkpoint/checkpoint.json", "checkpoint/run/config.json", "checkpoint/run/split.npz"]
+)
+def test_odd_files_of_an_unfinished_run_do_no_harm(run: Path, place: str, kind: str) -> None:
+    path = run / place
+    path.parent.mkdir(parents=True)
+    path.touch()
+    make_odd(path, kind)
+    assert sentence_of(run) is None
+    model = vgae.GAE(iterations=1, device="cpu").fit(vgae.stochastic_block_model(20, 2, seed=1))
+    model.save(run, overwrite=True)
+    assert isinstance(vgae.load(run), vgae.GAE)
+
+
+def test_staged_files_that_a_power_cut_emptied_are_not_a_run(run: Path, honest: Path) -> None:
+    """As older versions left them: config.json is there, and the files that it names are empty."""
+    staging = run / "checkpoint" / "run"
+    staging.mkdir(parents=True)
+    for name in FILES:
+        (staging / name).touch()
+    content = json.loads((honest / "config.json").read_text())
+    content["files"] = dict.fromkeys(FILES, "0" * 64)
+    (staging / "config.json").write_text(json.dumps(content))
+    assert stage_of(run) is Stage.COMPLETE
+    assert finished_run(run) is not None
+    assert sentence_of(run) is None
+
+
+@pytest.mark.parametrize("change", ["fewer columns", "a missing name", "a mean that is text", "fewer categories"])
+def test_recipe_that_does_not_make_the_features_is_refused(tmp_path: Path, change: str) -> None:
+    (tmp_path / "links.csv").write_text("".join(f"{i},{(i + step) % 40}\n" for i in range(40) for step in (1, 2)))
+    (tmp_path / "nodes.csv").write_text("id,x,kind\n" + "".join(f"{i},{i * i},{'ab'[i % 2]}\n" for i in range(40)))
+    reading = read_any(tmp_path / "links.csv", features=tmp_path / "nodes.csv", standardise=True)
+    split, run = vgae.split_links(reading.graph), tmp_path / "run"
+    fitted = vgae.GAE(iterations=1, device="cpu").fit(split.train)
+    with new_run_folder(run) as place:
+        place.write(fitted.to_run(split, recipe=reading.recipe))
+    edit(run)
+    assert sentence_of(run) is None
+    recipe = json.loads((run / "config.json").read_text())["recipe"]
+    if change == "fewer columns":
+        recipe.pop()
+    elif change == "a missing name":
+        del recipe[0]["name"]
+    elif change == "a mean that is text":
+        recipe[0]["mean"] = "0"
+    else:
+        recipe[1]["categories"].pop()
+    edit(run, recipe=recipe)
+    assert "recipe: " in str(sentence_of(run))
+
+
+@pytest.mark.parametrize(
+    ("how", "command", "words"),
+    [
+        (pickled_weights, ["evaluate", "run"], "damaged"),
+        (pickled_ids, ["embed", "run", "--out", "z.csv"], "Python objects"),
+        (change_config(facts__num_features=10**12), ["evaluate", "run"], "not the weights of the model"),
+    ],
+)
+def test_command_refuses_a_tampered_run(run: Path, how: Callable[[Path], None], command: list[str], words: str) -> None:
+    how(run)
+    done = subprocess.run(
+        [sys.executable, "-m", "vgae", *command], cwd=run.parent, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("vgae: run")
+    assert words in done.stderr
+    assert [path.name for path in run.parent.iterdir()] == ["run"]
+
+
+def test_honest_run_is_read(run: Path) -> None:
+    """The tools above, used without a change, leave a run that is read: what they refuse is the change."""
+    change_tensor(WEIGHT, lambda tensor: tensor)(run)
+    change_split(train=lambda pairs: pairs)(run)
+    change_features(lambda parts: parts)(run)
+    change_text("history.jsonl", lambda text: text)(run)
+    assert vgae.load(run).score(vgae.load(run).run_.split.test)["auc"] > 0  # type: ignore[union-attr]
+
+
+def test_run_may_be_reached_through_a_link(run: Path) -> None:
+    (run.parent / "link").symlink_to(run)
+    np.testing.assert_array_equal(vgae.load(run.parent / "link").transform(), vgae.load(run).transform())
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="it is about machines without a GPU")
+@pytest.mark.parametrize("device", ["cuda", "cuda:3"])
+def test_run_from_a_gpu_is_used_without_one(run: Path, device: str) -> None:
+    expected = vgae.load(run)
+    edit(run, config__device=device)
+    model = vgae.load(run)
+    assert (model.device, model.config_.device) == ("auto", device)
+    graph = vgae.stochastic_block_model(40, 2, feature_dim=30, seed=1)
+    np.testing.assert_array_equal(model.transform(graph), expected.transform(graph))
+    model.save(run.parent / "copy")
+    copy = (run.parent / "copy" / "config.json").read_text()
+    assert json.loads(copy) == json.loads((run / "config.json").read_text())
