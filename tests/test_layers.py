@@ -14,6 +14,7 @@ LAYERS = [
     "screen",
     "memory",
     "machine",
+    "options",
     "graph",
     "io",
     "ops",
