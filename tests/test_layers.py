@@ -1,7 +1,6 @@
 """The tree is the pipeline: imports point one way, from later layers to earlier ones."""
 
 import ast
-import re
 from pathlib import Path
 
 import pytest
@@ -31,12 +30,18 @@ LAYERS = [
     "cli",
     "__main__",
 ]
-MODULE = re.compile(r"vgae(\.[a-z_][a-z_0-9]*)+")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
 def layer_of(module: str) -> str:
     return module.removeprefix("vgae.").split(".")[0]
+
+
+def is_module(text: str) -> bool:
+    """Whether a string names a module of the package, as import_module takes it."""
+    first, *others = text.split(".")
+    path = PACKAGE.joinpath(*others)
+    return first == "vgae" and bool(others) and (path.with_suffix(".py").is_file() or path.is_dir())
 
 
 def imported_modules(path: Path) -> set[str]:
@@ -47,7 +52,7 @@ def imported_modules(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and MODULE.fullmatch(node.value):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and is_module(node.value):
             found.add(node.value)  # by import_module, later
     return {name for name in found if name.startswith("vgae.")}
 

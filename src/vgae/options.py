@@ -168,8 +168,8 @@ def number(
         plain = float(value) if is_number else math.nan
     except OverflowError:  # a whole number beyond all floating-point ones
         plain = math.inf
-    low = -math.inf if least is None else least
-    if not math.isfinite(plain) or plain < low or (above is not None and plain <= above) or plain > (most or math.inf):
+    low, high = (-math.inf if least is None else least), (math.inf if most is None else most)
+    if not math.isfinite(plain) or plain < low or (above is not None and plain <= above) or plain > high:
         bounds = [f"of at least {least:g}"] if least is not None else []
         bounds += [f"above {above:g}"] if above is not None else []
         bounds += [f"of at most {most:g}"] if most is not None else []

@@ -176,7 +176,7 @@ def test_progress_describes_the_loss_and_the_score() -> None:
         ("latent_dim", 10**11, "from 1 to"),
         ("latent_dim", True, "whole number"),
         ("features", "no", "True or False"),
-        ("device", None, "a name"),
+        ("device", None, "a text"),
         ("learning_rate", 0.0, "above 0"),
         ("learning_rate", float("nan"), "above 0"),
         ("learning_rate", float("inf"), "above 0"),

@@ -38,8 +38,9 @@ from vgae.model.draws import moments_of_draws
 from vgae.model.inputs import EncoderInputs
 from vgae.objective.terms import Weighting
 from vgae.ops import known_pairs, top_of_all, top_of_each_row
+from vgae.options import whole_number
 from vgae.runs.run import Run
-from vgae.train.config import Config, choose_device, whole_number
+from vgae.train.config import Config, choose_device
 
 FloatArray = npt.NDArray[np.float32]
 NO_PAIRS: Pairs = np.empty((0, 2), dtype=np.int64)

@@ -44,7 +44,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.split import HeldOut
 from vgae.io.storage import atomic_write, hash_json, make_folder, read_json, read_plain, sync_folder, write_json
 from vgae.runs.checks import HEADER, check_history, check_keys, check_version, is_number
-from vgae.train.config import Config, choose_device, differences
+from vgae.train.config import Config, choose_device
 from vgae.train.interrupt import StopRequest
 from vgae.runs.lock import locked
 from vgae.train.threads import same_threads
@@ -87,7 +87,7 @@ class Owner:
     def require_same(self, described: dict[str, Any]) -> None:
         """Refuse what belongs to another training, as checkpoint.json describes it, and say in what it differs."""
         theirs = Config.from_json(described["config"])
-        found = differences(theirs, self.config)
+        found = list(theirs.differences(self.config))
         if described["device"] != self.device:
             found.append(f"device {described['device']}, not {self.device}")
         if described["graph_hash"] != self.graph_hash:

@@ -37,7 +37,7 @@ from vgae.runs.checkpoint import (
     kept_iteration,
     remove_checkpoint,
 )
-from vgae.train.config import Config, differences
+from vgae.train.config import Config
 from vgae.runs.lock import locked
 from vgae.runs.run import (
     CHECKPOINT,
@@ -181,7 +181,7 @@ def finished_run(folder: Path) -> Run | None:
 
 def require_same_run(folder: Path, run: Run, config: Config, split: LinkSplit) -> None:
     """Refuse to take a complete run for one of another config, graph or split."""
-    found = differences(run.config, config)
+    found = list(run.config.differences(config))
     graph = split.train if config.features else split.train.without_features()
     if run.split.content_hash != split.content_hash or run.facts.graph_hash != graph.content_hash:
         found.append("another graph or another split of it")

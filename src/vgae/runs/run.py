@@ -164,7 +164,7 @@ def write_run(folder: Path, run: Run) -> None:
     with atomic_write(folder / "history.jsonl") as file:
         file.writelines(json_line(asdict(entry)) for entry in run.history)
     write_json(folder / "metrics.json", run.metrics)
-    described: dict[str, Any] = {"config": asdict(run.config), "facts": asdict(run.facts)}
+    described: dict[str, Any] = {"config": run.config.to_json(), "facts": asdict(run.facts)}
     described["split_hash"] = run.split.content_hash
     if run.recipe is not None:
         described["recipe"] = run.recipe.to_json()
