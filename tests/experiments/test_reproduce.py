@@ -25,7 +25,7 @@ from vgae.experiments.reproduce import (
     Session,
     Store,
     Task,
-    plan,
+    list_tasks,
     reproduce,
     run_task,
     summarise,
@@ -62,7 +62,7 @@ def test_table_1_has_all_36_figures_of_the_paper() -> None:
 
 
 def test_plan_gives_run_i_seed_i_and_split_i_modulo_the_splits() -> None:
-    tasks = plan(DATASETS, METHODS, runs=10, splits=3)
+    tasks = list_tasks(DATASETS, METHODS, runs=10, splits=3)
     assert len(tasks) == len(set(tasks)) == 3 * 6 * 10
     assert all(task.split == task.seed % 3 for task in tasks)
     assert [task.dataset for task in tasks[:60]] == ["pubmed"] * 60
@@ -80,7 +80,7 @@ def test_plan_gives_run_i_seed_i_and_split_i_modulo_the_splits() -> None:
 )
 def test_bad_plans_list_what_is_known(datasets: list[str], methods: list[str], runs: int, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        plan(datasets, methods, runs=runs, splits=1)
+        list_tasks(datasets, methods, runs=runs, splits=1)
 
 
 def test_cells_are_means_and_standard_errors_in_percent() -> None:

@@ -16,10 +16,11 @@ from collections.abc import Callable
 
 import typer
 
+from vgae.cli.loading import INTERRUPTED
 from vgae.errors import InputError, OutputClosedError, StoppedError, VgaeError
-from vgae.screen import discard, note, write
+from vgae.screen import discard, note, shell_line, write
 
-FAILED, REFUSED, INTERRUPTED, UNREAD = 1, 2, 130, 141
+FAILED, REFUSED, UNREAD = 1, 2, 141
 ABOUT_NAMES = {errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.EPERM}
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
 
@@ -55,6 +56,12 @@ def exit_code_of(command: Callable[[], int | None], *, debug: bool = False) -> i
         words = f"Unexpected {type(error).__name__}: {error}; --debug shows where"
         return _fail(_in_one_line(words), FAILED, debug)
     return code
+
+
+def same_command(*options: str) -> str:
+    """What was called, as a line for the shell, with other ways to start in place of those that were given."""
+    given = [argument for argument in sys.argv[1:] if argument not in ("--overwrite", "--resume", "--debug")]
+    return shell_line(["vgae", *given, *options])
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

@@ -164,7 +164,7 @@ class Archive:
             raise InputError(f"{path}: not the results.json that vgae reproduce writes.") from None
 
 
-def plan(datasets: Sequence[str], methods: Sequence[str], *, runs: int, splits: int) -> list[Task]:
+def list_tasks(datasets: Sequence[str], methods: Sequence[str], *, runs: int, splits: int) -> list[Task]:
     """All tasks of a reproduction, the long ones first so that no core waits for the last of them."""
     for name, chosen, known in (("dataset", datasets, DATASETS), ("model", methods, METHODS)):
         for choice in chosen:
@@ -195,7 +195,7 @@ class Store:
     """The folder that holds the results of one reproduction; results of another kind are refused, not mixed."""
 
     def __init__(self, folder: Path, *, splits: int) -> None:
-        self.folder = folder
+        self.folder, self.splits = folder, splits
         description = {"format": FORMAT, "vgae": __version__, "splits": splits, "protocol": asdict(PROTOCOL)}
         path = folder / "reproduction.json"
         if path.exists():

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import precision_recall_curve, roc_curve
 
 from vgae.errors import InputError
 from vgae.evaluation.calibration import Reliability
@@ -99,12 +98,13 @@ def ranking_curves(links: Scores, non_links: Scores) -> Any:
     labels = np.arange(len(links) + len(non_links)) < len(links)
     scores = np.concatenate([links, non_links])
     metrics = auc_and_ap(links, non_links)
+    curves = import_module("sklearn.metrics")
     figure, (left, right) = _canvas(width=6.4, height=3.2, panels=2)
-    false_positive, true_positive, _ = roc_curve(labels, scores)
+    false_positive, true_positive, _ = curves.roc_curve(labels, scores)
     left.plot(false_positive, true_positive, color=COLOURS[0])
     left.plot([0, 1], [0, 1], color=LINK, linestyle=":", linewidth=1)
     left.set(xlabel="false positive rate", ylabel="true positive rate", title=f"ROC, AUC {100 * metrics['auc']:.1f}")
-    precision, recall, _ = precision_recall_curve(labels, scores)
+    precision, recall, _ = curves.precision_recall_curve(labels, scores)
     right.plot(recall, precision, color=COLOURS[1])
     right.set(xlabel="recall", ylabel="precision", title=f"Precision-recall, AP {100 * metrics['ap']:.1f}")
     for axes in (left, right):

@@ -1,0 +1,95 @@
+"""What a command works on: a graph by name or from a file, its split, and a run, on its own graph or another one."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vgae.cli.options import OtherGraphOptions, TableOptions
+from vgae.errors import InputError
+from vgae.graph.graph import Graph
+from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, LinkSplit, split_links
+from vgae.io.catalog import DATASETS
+from vgae.io.datasets import load_dataset
+from vgae.options import Options, option
+from vgae.screen import note
+
+if TYPE_CHECKING:
+    from vgae.estimators.base import GAE, VGAE
+    from vgae.io.nodes import FeatureRecipe
+
+
+@dataclass(frozen=True)
+class SplitOptions(Options):
+    """Which links are held out."""
+
+    split_seed: int = option(0, help="Seed of the split into training, validation and test links.")
+    val: float = option(VAL_FRACTION, help="Fraction of the links for validation.")
+    test: float = option(TEST_FRACTION, help="Fraction of the links for testing.")
+
+    def apply(self, graph: Graph) -> LinkSplit:
+        """The split of a graph."""
+        return split_links(graph, val=self.val, test=self.test, seed=self.split_seed)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedGraph:
+    """A graph, the name it goes by, and what its features were made by if they come from a table of nodes."""
+
+    name: str
+    graph: Graph
+    recipe: FeatureRecipe | None = None
+
+
+def open_graph(given: str, tables: TableOptions) -> OpenedGraph:
+    """A dataset by name or a graph from a file; what was assumed in reading it is printed."""
+    return _open_graph(given, vars(tables))
+
+
+def open_run(folder: Path, other: OtherGraphOptions) -> GAE | VGAE:
+    """The model of a run, on its own graph, on that with more nodes and links, or on another one."""
+    run = _load("vgae.runs.run").read_run(folder)
+    estimator: GAE | VGAE = _load("vgae.estimators.base").ESTIMATORS[run.config.model].from_run(run)
+    if other == OtherGraphOptions():
+        return estimator
+    if other.graph is not None and other.new_links is not None:
+        raise InputError("graph and new_links: give one of the two, another graph or more links for the run's own.")
+    if run.facts.num_features == 0:
+        raise InputError(
+            f"{folder}: this run was trained without features, so it knows nothing of other nodes than its own; "
+            "train one with features (--features) to embed new nodes."
+        )
+    options = dict(vars(other))
+    graph, links, nodes = options.pop("graph"), options.pop("new_links"), options.pop("features")
+    if graph is not None:
+        return estimator.on(_open_graph(graph, {"features": nodes, **options}, run.recipe).graph)
+    reading = _load("vgae.io.extend").read_more(run.split.train, run.recipe, links=links, nodes=nodes, **options)
+    for line in reading.report(str(links or folder)):
+        note(line)
+    return estimator.on(reading.graph)
+
+
+def _open_graph(given: str, options: dict[str, Any], recipe: FeatureRecipe | None = None) -> OpenedGraph:
+    """Features of a table of nodes are made by the recipe, if there is one; a dataset has its own features."""
+    if given.lower() in DATASETS:
+        asked = [name for name, value in options.items() if value is not None]
+        if asked:
+            raise InputError(f"{given}: this is a dataset, and {', '.join(asked)} can be given for tables of your own.")
+        return OpenedGraph(given.lower(), load_dataset(given))
+    path = Path(given)
+    if not path.suffix and not os.path.exists(path):  # noqa: PTH110 - which is no error for any name
+        raise InputError(
+            f"{given!r} is neither a known dataset ({', '.join(DATASETS)}) nor a file; vgae datasets lists the first."
+        )
+    reading = _load("vgae.io.tables").read_any(path, recipe=recipe, **options)
+    for line in reading.report(str(path)):
+        note(line)
+    return OpenedGraph(str(path), reading.graph, reading.recipe)
+
+
+def _load(module: str) -> Any:
+    """A module that takes its time to load, and that not every command which opens a graph needs."""
+    return import_module(module)
