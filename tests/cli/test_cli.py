@@ -456,7 +456,7 @@ def test_own_file_is_not_taken_for_a_dataset_of_the_paper(tmp_path: Path) -> Non
     result = run_vgae("train", "cora.npz", "--iterations", "2", "--out", "a[bold]b", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "paper" not in result.stdout
-    assert "kept in a[bold]b" in result.stderr
+    assert "saved in a[bold]b" in result.stderr
 
 
 def test_ctrl_c_keeps_the_state_and_says_how_to_continue(tmp_path: Path) -> None:
@@ -490,7 +490,7 @@ def test_resume_starts_where_nothing_is_and_ends_where_all_is_done(tmp_path: Pat
     arguments = ["train", path, "--val", "0.1", "--test", "0.1", "--iterations", "3", "--out", "run", "--resume"]
     first = run_vgae(*arguments, cwd=tmp_path)
     assert first.returncode == 0, first.stderr
-    assert "run: nothing to resume, so from the beginning" in first.stderr
+    assert "run: nothing to resume, so training starts from the beginning" in first.stderr
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     again = run_vgae(*arguments, cwd=tmp_path)
     assert (again.returncode, again.stdout) == (0, first.stdout)

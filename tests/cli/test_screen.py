@@ -11,17 +11,15 @@ import unicodedata
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import typer.main
 from hypothesis import given
 from hypothesis import strategies as st
 
 import vgae
 from command import run_vgae, strict_json
-from vgae.cli.app import app
+from vgae.cli.app import COMMANDS, load_command
 from vgae.cli.exits import exit_code_of
 from vgae.errors import InputError, OutputClosedError, TrainingError, VgaeError
 from vgae.report.console import print_json, print_table
@@ -281,10 +279,9 @@ def test_streams_take_any_text_in_any_encoding() -> None:
 
 def test_every_default_in_the_help_is_shown(tmp_path: Path) -> None:
     hints = 0
-    commands: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
-    for name, command in commands.items():
+    for name in COMMANDS:
         shown = " ".join(run_vgae(name, "--help", cwd=tmp_path).stdout.split())
-        for parameter in command.params:
+        for parameter in load_command(name).params:
             for hint in re.findall(r"\[default: [^\]]+\]", getattr(parameter, "help", None) or ""):
                 hints += 1
                 assert hint in shown

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vgae.cli.options import OtherGraphOptions, TableOptions
+from vgae.cli.options import OtherGraphOptions, TableOptions, given_options
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, LinkSplit, split_links
@@ -46,14 +46,15 @@ class OpenedGraph:
 
 def open_graph(given: str, tables: TableOptions) -> OpenedGraph:
     """A dataset by name or a graph from a file; what was assumed in reading it is printed."""
-    return _open_graph(given, vars(tables))
+    return _open_graph(given, given_options(tables))
 
 
 def open_run(folder: Path, other: OtherGraphOptions) -> GAE | VGAE:
     """The model of a run, on its own graph, on that with more nodes and links, or on another one."""
     run = _load("vgae.runs.run").read_run(folder)
     estimator: GAE | VGAE = _load("vgae.estimators.base").ESTIMATORS[run.config.model].from_run(run)
-    if other == OtherGraphOptions():
+    options = given_options(other)
+    if not options:
         return estimator
     if other.graph is not None and other.new_links is not None:
         raise InputError("graph and new_links: give one of the two, another graph or more links for the run's own.")
@@ -62,10 +63,9 @@ def open_run(folder: Path, other: OtherGraphOptions) -> GAE | VGAE:
             f"{folder}: this run was trained without features, so it knows nothing of other nodes than its own; "
             "train one with features (--features) to embed new nodes."
         )
-    options = dict(vars(other))
-    graph, links, nodes = options.pop("graph"), options.pop("new_links"), options.pop("features")
-    if graph is not None:
-        return estimator.on(_open_graph(graph, {"features": nodes, **options}, run.recipe).graph)
+    if options.pop("graph", None) is not None:
+        return estimator.on(_open_graph(str(other.graph), options, run.recipe).graph)
+    links, nodes = options.pop("new_links", None), options.pop("features", None)
     reading = _load("vgae.io.extend").read_more(run.split.train, run.recipe, links=links, nodes=nodes, **options)
     for line in reading.report(str(links or folder)):
         note(line)
@@ -75,9 +75,9 @@ def open_run(folder: Path, other: OtherGraphOptions) -> GAE | VGAE:
 def _open_graph(given: str, options: dict[str, Any], recipe: FeatureRecipe | None = None) -> OpenedGraph:
     """Features of a table of nodes are made by the recipe, if there is one; a dataset has its own features."""
     if given.lower() in DATASETS:
-        asked = [name for name, value in options.items() if value is not None]
-        if asked:
-            raise InputError(f"{given}: this is a dataset, and {', '.join(asked)} can be given for tables of your own.")
+        if options:
+            names = ", ".join(options)
+            raise InputError(f"{given}: this is a dataset, and {names} can be given for tables of your own.")
         return OpenedGraph(given.lower(), load_dataset(given))
     path = Path(given)
     if not path.suffix and not os.path.exists(path):  # noqa: PTH110 - which is no error for any name

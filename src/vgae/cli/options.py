@@ -33,33 +33,27 @@ Json = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
 @dataclass(frozen=True)
 class TableOptions(Options):
-    """How a graph is read from a file; None is for what was not given."""
+    """How a graph is read from a file."""
 
     source: str | None = option(None, help="Column of the table with one end of each link, by name or number.")
     target: str | None = option(None, help="Column with the other end.")
     delimiter: str | None = option(None, help="Character between the columns of a table.")
     header: bool | None = option(None, help="Whether a table's first row is a header.")
     weight: str | None = option(None, help="Column with the weight of a link, or edge attribute of GraphML.")
-    directed: bool | None = option(
-        None, flag="--directed", help="Links go from source to target; models treat them as undirected."
-    )
+    directed: bool = option(False, help="Links go from source to target; models treat them as undirected.")
     features: Path | None = option(
         None, convert=Path, help="Table of nodes, whose columns become features: csv, tsv, txt, parquet."
     )
     id: str | None = option(None, help="Column of that table with the id.  [default: the first]")
     label: str | None = option(None, help="Column of that table with the class, or node attribute of GraphML.")
-    standardise: bool | None = option(
-        None, flag="--standardise", help="Bring numeric columns to mean 0 and standard deviation 1."
-    )
+    standardise: bool = option(False, help="Bring numeric columns to mean 0 and standard deviation 1.")
     impute: str | None = option(None, help="How to fill in missing values in the table of nodes: mean or zero.")
-    node_attributes: bool | None = option(
-        None, flag="--node-attributes", help="Make features of the node attributes of GraphML."
-    )
+    node_attributes: bool = option(False, help="Make features of the node attributes of GraphML.")
 
 
 @dataclass(frozen=True)
 class OtherGraphOptions(Options):
-    """A graph in place of the run's own, or nodes and links to add to that; None is for what was not given."""
+    """A graph in place of the run's own, or nodes and links to add to that."""
 
     graph: str | None = option(None, help="Another graph in place of the run's, with the same features: a file.")
     new_links: Path | None = option(
@@ -93,9 +87,7 @@ class CsvOptions(Options):
     """How ids are written to a csv file."""
 
     spreadsheet_safe: bool = option(
-        False,
-        flag="--spreadsheet-safe",
-        help="Begin ids in a csv file with ' where a spreadsheet would run them as formulas.",
+        False, help="Begin ids in a csv file with ' where a spreadsheet would run them as formulas."
     )
 
 
@@ -104,10 +96,19 @@ class LinkOutputOptions(CsvOptions):
     """Where a list of links goes, and how."""
 
     out: Path | None = option(None, convert=Path, help="A csv file.  [default: print]")
-    json: bool = option(False, flag="--json", help=JSON_HELP)
+    json: bool = option(False, help=JSON_HELP)
 
 
-# ---------------------------------------------------------------------------------------------- from options to typer
+def given_options(options: Options) -> dict[str, Any]:
+    """The options that are not at their defaults."""
+    return {
+        each.name: getattr(options, each.name)
+        for each in options_of(type(options))
+        if getattr(options, each.name) != each.default
+    }
+
+
+# ----------------------------------------------------------------------------------------------- from options to typer
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -146,23 +147,29 @@ def _collect(group: str, kind: type[Options], given: dict[str, Any]) -> Options:
 
 def _parameter(group: str, of: Option) -> Parameter:
     """One option as a parameter; what is neither a number nor a truth value is given as text, which the class reads."""
-    flag = of.rule.flag or f"--{of.name.replace('_', '-')}"
     kind: Any = of.kind if of.kind in (bool, int, float, Path) else str
     default = of.default
     if _is_switch(of):
         default = False
-    elif of.kind is bool:
-        flag = f"{flag}/--no-{flag.removeprefix('--')}"
     elif kind is str and default is not None:
         default = str(default)
     annotation = kind | None if default is None else kind
-    described = typer.Option(default, flag, help=of.help)
+    described = typer.Option(default, _flag(of), help=of.help)
     return Parameter(_name(group, of), Parameter.KEYWORD_ONLY, default=described, annotation=annotation)
 
 
 def _is_switch(of: Option) -> bool:
-    """Whether naming the option changes its default to the opposite, as --no-features does."""
-    return of.kind is bool and of.rule.flag is not None
+    """Whether naming the option turns its default into the opposite, as --no-features does."""
+    return of.kind is bool and "/" not in _flag(of)
+
+
+def _flag(of: Option) -> str:
+    name = of.name.replace("_", "-")
+    if of.rule.flag is not None:
+        return of.rule.flag
+    if of.kind is bool and of.optional:
+        return f"--{name}/--no-{name}"
+    return f"--no-{name}" if of.kind is bool and of.default else f"--{name}"
 
 
 def _name(group: str, of: Option) -> str:

@@ -30,8 +30,8 @@ class FolderOptions(Options):
     """Where a run is saved, and what may become of what is there already."""
 
     out: Path | None = option(None, convert=Path, help="Run folder.  [default: runs/GRAPH-MODEL]")
-    overwrite: bool = option(False, flag="--overwrite", help="Replace the run in that folder.")
-    resume: bool = option(False, flag="--resume", help="Continue an interrupted training in that folder.")
+    overwrite: bool = option(False, help="Replace the run in that folder.")
+    resume: bool = option(False, help="Continue an interrupted training in that folder.")
     checkpoint_every: float | None = option(
         None, help="Seconds between checkpoints; 0 saves one after every iteration.  [default: 1% of the time]"
     )
