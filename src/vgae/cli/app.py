@@ -11,6 +11,7 @@ before the call is among the options.
 import os
 import sys
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from typing import Annotated, Any
@@ -74,10 +75,20 @@ COMMANDS = {
 class LazyGroup(TyperGroup):
     """Commands that have a name and a help, and are loaded when they are called."""
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order of the table."""
+        del ctx
+        return list(COMMANDS)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the first argument names, with its options."""
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, command and load_command(args[0]), rest
+        """The command that the first argument names, with its options, and the other arguments."""
+        del ctx
+        name, *rest = args
+        if name not in COMMANDS:
+            near = get_close_matches(name, COMMANDS, n=1)
+            hint = f"did you mean {near[0]}? vgae --help lists all" if near else "vgae --help lists them"
+            raise InputError(f"There is no command called {name!r}; {hint}.")
+        return name, load_command(name), rest
 
 
 app = typer.Typer(
