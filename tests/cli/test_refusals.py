@@ -192,7 +192,7 @@ def test_a_dataset_in_place_of_the_runs_graph(place: Path) -> None:
     assert result.returncode == 2
     assert "trained on 5 columns, but this graph has 1433" in result.stderr
     result = run_vgae("embed", "run", "--graph", "cora", "--id", "name", "--out", "new.csv", cwd=place)
-    assert "cora: this is a dataset, and id can be given for tables of your own" in result.stderr
+    assert "cora: this is a dataset, which is read without options; id is only for files of your own" in result.stderr
     assert "recipe" not in result.stderr
 
 

@@ -23,7 +23,7 @@ from vgae.cli.app import COMMANDS, load_command
 from vgae.cli.exits import exit_code_of
 from vgae.errors import InputError, OutputClosedError, TrainingError, VgaeError
 from vgae.report.console import print_json, print_table
-from vgae.screen import note, prepare_streams, shell_line, tell, visible, write
+from vgae.screen import note, prepare_streams, print_line, shell_line, visible, write
 
 EVIL = "\x1b[31mred\x1b]0;title\x07\r\u202eback\u2028:smile:[bold]"
 SHOWN = r"\x1b[31mred\x1b]0;title\x07\r\u202eback\u2028:smile:[bold]"
@@ -166,7 +166,7 @@ def test_the_command_on_a_terminal(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------- notes and errors
 
 
-@pytest.mark.parametrize("say", [tell, note])
+@pytest.mark.parametrize("say", [print_line, note])
 def test_lines_are_one_line_without_anything_unsafe(say: Callable[[str], None]) -> None:
     stream = io.StringIO()
     with redirect_stdout(stream), redirect_stderr(stream):
@@ -229,7 +229,7 @@ def test_output_that_nobody_reads_ends_the_command_quietly() -> None:
     with closed_pipe() as stream, redirect_stdout(stream), redirect_stderr(errors):
         with pytest.raises(OutputClosedError):
             write("x")
-        assert exit_code_of(lambda: tell("x")) in (0, 141)
+        assert exit_code_of(lambda: print_line("x")) in (0, 141)
     with closed_pipe() as stream, redirect_stdout(stream), redirect_stderr(errors):
         assert exit_code_of(lambda: print("x" * 100_000)) == 141
     assert errors.getvalue() == ""
@@ -239,7 +239,7 @@ def test_output_that_nobody_reads_ends_the_command_quietly() -> None:
 def test_output_that_cannot_be_written_is_told() -> None:
     errors = io.StringIO()
     with Path("/dev/full").open("w") as stream, redirect_stdout(stream), redirect_stderr(errors):
-        assert exit_code_of(lambda: tell("x")) == 1
+        assert exit_code_of(lambda: print_line("x")) == 1
     assert errors.getvalue() == "vgae: Standard output cannot be written (No space left on device).\n"
 
 
@@ -263,12 +263,12 @@ def test_streams_take_any_text_in_any_encoding() -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     with redirect_stdout(out), redirect_stderr(out):
         prepare_streams()
-        tell("σ \ud800 日本")
+        print_line("σ \ud800 日本")
         out.flush()
     assert out.buffer.getvalue() == rb"\u03c3 \ud800 \u65e5\u672c" + b"\n"
     with redirect_stdout(None), redirect_stderr(None):
         prepare_streams()
-        tell("x")
+        print_line("x")
         note("x")
         sys.stdout.close()
         sys.stderr.close()

@@ -45,4 +45,4 @@ main()
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, preexec_fn=hear_ctrl_c
     )
     assert done.returncode == 130
-    assert (done.stdout, done.stderr.strip()) == ("", "vgae: Interrupted; nothing was kept.")
+    assert (done.stdout, done.stderr.strip()) == ("", "vgae: Interrupted; nothing was saved.")

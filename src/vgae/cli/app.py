@@ -1,7 +1,7 @@
 """The command `vgae`: which commands it has, and how it starts.
 
 Results go to standard output, everything else to standard error; with `--json`, one object on standard output and
-nothing else there. How the command ends is told in vgae.cli.exits.
+nothing else there. Exit codes are listed in vgae.cli.exits.
 
 A command is the function of its name in the module that the table below names. The module is loaded, and the command's
 options are built, when the command is called: `vgae --help` needs neither, and a part of a model that is registered
@@ -23,7 +23,7 @@ from typer.core import TyperGroup
 from vgae.cli.exits import exit_code_of
 from vgae.cli.loading import INTERRUPTED, loading
 from vgae.errors import InputError
-from vgae.screen import prepare_streams, tell
+from vgae.screen import prepare_streams, print_line
 from vgae.version import __version__
 
 SETTINGS: dict[str, Any] = {
@@ -104,7 +104,7 @@ def _options(
     version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
 ) -> None:
     if version:
-        tell(__version__)
+        print_line(__version__)
         raise typer.Exit
 
 

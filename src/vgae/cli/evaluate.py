@@ -23,7 +23,7 @@ from vgae.report.figures import (
     training_curves,
 )
 from vgae.runs.run import Run, read_run
-from vgae.screen import note, tell
+from vgae.screen import note, print_line
 
 
 def evaluate(run_folder: RunFolder, as_json: Json = False) -> None:
@@ -40,9 +40,11 @@ def evaluate(run_folder: RunFolder, as_json: Json = False) -> None:
         print_json(run_summary(run_folder, run) | metrics | {"calibration": described})
         return
     print_scores(metrics, paper_scores(run))
-    tell(f"Probabilities are off by {errors[1]:.4f} on average at the graph's density; σ(logit) by {errors[0]:.4f}.")
+    print_line(
+        f"Expected calibration error at the graph's density: {errors[1]:.4f}; without calibration: {errors[0]:.4f}."
+    )
     if not run.split.test:
-        tell("There are no test pairs: each half of the validation pairs was judged by a fit to the other half.")
+        print_line("There are no test pairs: each half of the validation pairs was calibrated on the other half.")
 
 
 def plot(

@@ -1,6 +1,6 @@
 """Ctrl-C while modules are loaded.
 
-Loading torch and the rest takes seconds, in which Ctrl-C would end in a traceback out of somebody else's module, or be
+Loading torch and the rest takes seconds, in which Ctrl-C would end in a traceback out of another library, or be
 swallowed by it. This file itself loads next to nothing, so that Ctrl-C is listened for early.
 """
 
@@ -39,5 +39,5 @@ def end_quietly(kind: type[BaseException], error: BaseException, trace: Tracebac
 def _stop(number: int, frame: FrameType | None) -> None:
     """End past all buffers and past whatever would catch an exception."""
     del number, frame
-    os.write(2, b"\nvgae: Interrupted; nothing was kept.\n")
+    os.write(2, b"\nvgae: Interrupted; nothing was saved.\n")
     os._exit(INTERRUPTED)

@@ -60,8 +60,8 @@ def open_run(folder: Path, other: OtherGraphOptions) -> GAE | VGAE:
         raise InputError("graph and new_links: give one of the two, another graph or more links for the run's own.")
     if run.facts.num_features == 0:
         raise InputError(
-            f"{folder}: this run was trained without features, so it knows nothing of other nodes than its own; "
-            "train one with features (--features) to embed new nodes."
+            f"{folder}: this run was trained without features, so it cannot be used for nodes other than its own; "
+            "train one with features (--features)."
         )
     if options.pop("graph", None) is not None:
         return estimator.on(_open_graph(str(other.graph), options, run.recipe).graph)
@@ -76,8 +76,8 @@ def _open_graph(given: str, options: dict[str, Any], recipe: FeatureRecipe | Non
     """Features of a table of nodes are made by the recipe, if there is one; a dataset has its own features."""
     if given.lower() in DATASETS:
         if options:
-            names = ", ".join(options)
-            raise InputError(f"{given}: this is a dataset, and {names} can be given for tables of your own.")
+            only = f"{', '.join(options)} {'is' if len(options) == 1 else 'are'} only for files of your own"
+            raise InputError(f"{given}: this is a dataset, which is read without options; {only}.")
         return OpenedGraph(given.lower(), load_dataset(given))
     path = Path(given)
     if not path.suffix and not os.path.exists(path):  # noqa: PTH110 - which is no error for any name

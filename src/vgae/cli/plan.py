@@ -5,7 +5,7 @@ from vgae.cli.options import GraphName, Json, TableOptions
 from vgae.machine import describe_machine
 from vgae.objective.cost import duration
 from vgae.report.console import print_json, print_table
-from vgae.screen import note, tell
+from vgae.screen import note, print_line
 from vgae.train.config import Config, choose_device
 from vgae.train.plan import plan_training
 
@@ -22,11 +22,11 @@ def plan(graph: GraphName, config: Config, tables: TableOptions, as_json: Json =
         return
     note(f"{opened.name}: {opened.graph} · on {describe_machine()}")
     iterations = "1 iteration" if config.iterations == 1 else f"{config.iterations} iterations"
-    titles = ("objective", "an iteration", iterations, "memory", "fits")
+    titles = ("objective", "per iteration", iterations, "memory", "fits")
     rows = []
     for cost in found.costs:
         fits = "yes" if cost.memory.fits(found.room) else "no"
         whole = duration(config.iterations * cost.seconds)
         rows.append((cost.objective, duration(cost.seconds), whole, f"{cost.memory.largest / 1e9:.2f} GB", fits))
     print_table(titles, rows, numbers=titles[1:])
-    tell(f"--objective auto would be {found.choice.objective}: {found.choice.reason}")
+    print_line(f"--objective auto chooses {found.choice.objective}: {found.choice.reason}")

@@ -67,7 +67,7 @@ def _make_run(
     run = finished_run(folder) if output.resume and not output.overwrite else None
     if run is not None:
         require_same_run(folder, run, config, split)
-        say(f"{folder}: this run is complete, with nothing to resume")
+        say(f"{folder}: this run is complete; there is nothing to resume")
         return run
     with new_run_folder(folder, overwrite=output.overwrite, resume=output.resume) as place:
         say(f"{opened.name}: {opened.graph} · {opened.graph.cleaning}")
@@ -104,9 +104,9 @@ def resume_hint(folder: Path) -> Iterator[None]:
         elif _identity(folder / CONFIG) != before:
             words = f"Interrupted, but the run is complete in {folder}."
         elif before is not None:
-            words = f"Interrupted; nothing was kept, and the run in {folder} is as it was."
+            words = f"Interrupted; nothing was saved, and the run in {folder} is as it was."
         else:
-            words = "Interrupted; nothing was kept."
+            words = "Interrupted; nothing was saved."
         raise StoppedError(words) from None
 
 

@@ -94,7 +94,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Session:
-    """One sitting at a reproduction: where, how many runs it added, and how long it took."""
+    """One session of a reproduction: the machine, how many runs it added, and how long it took."""
 
     machine: str
     num_runs: int
@@ -130,7 +130,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Archive:
-    """A finished reproduction in one file: every run, and the sittings it took."""
+    """A finished reproduction in one file: every run, and the sessions it took."""
 
     vgae: str
     splits: int
@@ -239,11 +239,11 @@ class Store:
         return sum(self._path(task).exists() for task in tasks)
 
     def record(self, session: Session) -> None:
-        """Store what a sitting took."""
+        """Store the time of a session."""
         write_json(self.folder / "sessions" / f"{len(self.sessions()):04}.json", asdict(session))
 
     def sessions(self) -> list[Session]:
-        """All sittings that came to their end, in order."""
+        """All sessions that were completed, in order."""
         found = []
         for path in sorted((self.folder / "sessions").glob("*.json")):
             try:

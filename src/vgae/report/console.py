@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from vgae.io.storage import finite
-from vgae.screen import tell, visible, write
+from vgae.screen import print_line, visible, write
 
 WIDEST = 40  # a longer value moves the rest of its own row to the right, and no other row
 
@@ -52,7 +52,7 @@ def print_scores(
         rows.append(["paper, test", *(f"{value:.1f}" for value in paper), *[""] * (len(columns) - len(paper))])
     print_table(["", *titles], rows, numbers=titles)
     if paper:
-        tell("The paper's is a mean of ten runs on a split that was never published.")
+        print_line("The paper's scores are means of ten runs on a split that was never published.")
 
 
 def rich_table(rows: Sequence[Sequence[str]], to_the_right: Sequence[bool]) -> Table:

@@ -113,13 +113,13 @@ def ranking_curves(links: Scores, non_links: Scores) -> Any:
 
 
 def reliability_curves(curves: Mapping[str, Reliability]) -> Any:
-    """What probabilities promised against what came, on logarithmic axes: one curve for each way to make them.
+    """Predicted probabilities against observed shares of links, on logarithmic axes: one curve for each calibration.
 
-    Bars are 95% intervals. A bin without non-links tells only what came at least, one without links what came at most:
+    Bars are 95% intervals. A bin without non-links gives only a lower bound, one without links only an upper bound;
     they are triangles at that end of their interval.
     """
     figure, axes = _canvas(width=4.6, height=4.6)
-    axes.set(xscale="log", yscale="log", xlabel="predicted probability", ylabel="share of links among such pairs")
+    axes.set(xscale="log", yscale="log", xlabel="predicted probability", ylabel="observed share of links")
     for (name, curve), colour in zip(curves.items(), (COLOURS[1], COLOURS[0]), strict=True):
         low, high = curve.interval()
         both = (curve.links > 0) & (curve.non_links > 0)
@@ -128,7 +128,7 @@ def reliability_curves(curves: Mapping[str, Reliability]) -> Any:
         for lacking, end, marker in ((curve.non_links == 0, low, "^"), (curve.links == 0, high, "v")):
             axes.plot(curve.promised[lacking], end[lacking], marker, color=colour, markerfacecolor="white")
     least = min(axes.get_xlim()[0], axes.get_ylim()[0])
-    axes.plot([least, 1], [least, 1], color=LINK, linestyle=":", linewidth=1, zorder=0, label="as promised")
+    axes.plot([least, 1], [least, 1], color=LINK, linestyle=":", linewidth=1, zorder=0, label="perfect calibration")
     axes.set(xlim=(least, 1.5), ylim=(least, 1.5), aspect="equal")
     figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8, columnspacing=1.2)
     return figure
