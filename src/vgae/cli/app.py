@@ -7,7 +7,7 @@ nothing else there. How the command ends is told in vgae.cli.exits.
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
@@ -53,12 +53,17 @@ from vgae.report.figures import (
 )
 from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
-from vgae.runs.checkpoint import has_checkpoint, kept_iteration
-from vgae.runs.folder import Stage, finished_run, new_run_folder, require_same_run, stage_of
-from vgae.runs.run import CHECKPOINT, CONFIG, Run, read_run
+from vgae.runs.checkpoint import saved_iteration
+from vgae.runs.files import CHECKPOINT, CONFIG, read_run
+from vgae.runs.folder import Stage, stage_of
+from vgae.runs.make import Destination, Reporter, make_run
+from vgae.runs.make import Source as RunSource
+from vgae.runs.run import Run
 from vgae.screen import note, prepare_streams, shell_line, tell, visible
 from vgae.train.config import Config, choose_device
+from vgae.train.job import Job
 from vgae.train.plan import plan_training
+from vgae.train.progress import ProgressBar
 from vgae.version import __version__
 
 DEFAULTS = Config()
@@ -237,21 +242,13 @@ def train(
     folder = out_folder or Path("runs") / f"{Path(name).stem}-{model}{'' if config.features else '-no-features'}"
     say = _say_nothing if as_json else note
     with _told_what_is_kept(folder):
-        run = finished_run(folder) if resume and not overwrite else None
-        if run is not None:
-            require_same_run(folder, run, config, split)
-            say(f"{folder}: this run is complete, with nothing to resume")
-        else:
-            with new_run_folder(folder, overwrite=overwrite, resume=resume) as place:
-                say(f"{name}: {data} · {data.cleaning}")
-                if resume and not has_checkpoint(place.checkpoint):
-                    say(f"{folder}: nothing to resume, so from the beginning")
-                parameters = asdict(config)
-                estimator = ESTIMATORS[parameters.pop("model")](**parameters, progress=not as_json)
-                validation = split.val if len(split.val) else None
-                estimator.fit(split.train, validation=validation, checkpoint=place, checkpoint_every=checkpoint_every)
-                run = estimator.to_run(split, dataset=visible(name), recipe=reading.recipe)
-                place.write(run, patience=PATIENCE, tell=note)
+        reporter = (
+            Reporter() if as_json else _Reporter(config.iterations, folder, f"{name}: {data} · {data.cleaning}", resume)
+        )
+        to = Destination(folder, overwrite=overwrite, resume=resume, checkpoint_every=checkpoint_every)
+        with reporter if isinstance(reporter, ProgressBar) else nullcontext():
+            run = make_run(RunSource(split, visible(name), reading.recipe), config, to, reporter)
+        if isinstance(reporter, _Reporter) and not reporter.complete:
             say(f"trained {model.upper()} in {run.facts.seconds:.1f} s, kept in {folder}")
             for picture in (folder / f"{kind}.png" for kind in KINDS):
                 if picture.exists():
@@ -514,10 +511,10 @@ def plan_command(
         device=device,
         precision=precision,
     )
-    place = choose_device(config.device)
+    choose_device(config.device)
     name, reading = _open_graph(graph, **tables)
     data = reading.graph
-    found = plan_training(data, config, place)
+    found = plan_training(Job.of(data, config))
     if as_json:
         described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.memory.largest} for cost in found.costs}
         available = found.room.device or found.room.host
@@ -551,6 +548,24 @@ def datasets(
     print_table(titles, rows, numbers=titles[1:5])
 
 
+class _Reporter(ProgressBar, Reporter):
+    def __init__(self, iterations: int, folder: Path, opening: str, resume: bool) -> None:
+        super().__init__(iterations)
+        self.folder, self.opening, self.resume, self.complete = folder, opening, resume, False
+
+    def on_ready(self, *, fresh: bool) -> None:
+        note(self.opening)
+        if self.resume and fresh:
+            note(f"{self.folder}: nothing to resume, so from the beginning")
+
+    def on_complete(self, folder: Path) -> None:
+        self.complete = True
+        note(f"{folder}: this run is complete, with nothing to resume")
+
+    def on_waiting(self, text: str) -> None:
+        note(text)
+
+
 def _say_nothing(_: str) -> None:
     """What `note` becomes where only JSON is wanted."""
 
@@ -563,7 +578,7 @@ def _told_what_is_kept(folder: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if stage_of(folder) is Stage.UNFINISHED:
-            iteration = kept_iteration(folder / CHECKPOINT)
+            iteration = saved_iteration(folder / CHECKPOINT)
             when = "" if iteration is None else f" after iteration {iteration}"
             words = f"Interrupted{when}. To continue, run: {_same_command('--resume')}"
         elif _identity(folder / CONFIG) != before:

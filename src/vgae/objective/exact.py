@@ -12,8 +12,8 @@ from torch.nn.functional import softplus
 from vgae.graph.graph import Graph
 from vgae.likelihood.positive_pairs import PositivePairs
 from vgae.model.autoencoder import AutoEncoder
-from vgae.model.posteriors import Delta, Normal
-from vgae.objective.terms import LossTerms, Weighting
+from vgae.model.posteriors import Posterior
+from vgae.objective.weighting import LossTerms, Weighting
 from vgae.ops import all_pairs_softplus
 
 
@@ -34,10 +34,10 @@ class ExactObjective:
         self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device)
 
     def __call__(
-        self, model: AutoEncoder, posterior: Delta | Normal, generator: torch.Generator, *, value: bool = True
+        self, model: AutoEncoder, posterior: Posterior, generator: torch.Generator, *, value: bool = True
     ) -> LossTerms:
         """The terms at one draw from the posterior; without `value`, NaN in place of the reconstruction's value."""
-        factors = model.decoder.factors(posterior.sample(generator))
+        factors = model.decoder.require_factors(posterior.sample(generator))
         everywhere = all_pairs_softplus(
             factors.q, factors.k, factors.row_bias, factors.column_bias, value=value, precision=self.precision
         )

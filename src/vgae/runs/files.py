@@ -1,4 +1,4 @@
-"""A run: the folder that keeps one trained model.
+"""The files of a run, the folder that holds one trained model.
 
     config.json         the configuration, where the graph came from, versions, the recipe of the features if they came
                         from a node table, and the hashes of the other files
@@ -22,11 +22,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -40,9 +39,9 @@ from torch import Tensor
 
 from vgae.errors import InputError, TrainingError
 from vgae.graph.graph import Graph
-from vgae.io.nodes import FeatureRecipe
 from vgae.graph.pairs import check_pairs
 from vgae.graph.split import LinkSplit
+from vgae.io.nodes import FeatureRecipe
 from vgae.io.splits import read_split, write_split
 from vgae.io.storage import (
     atomic_write,
@@ -69,12 +68,11 @@ from vgae.runs.checks import (
     features_limit,
     has_finite_logits,
     history_limit,
-    is_number,
     model_limit,
     restore_model,
 )
+from vgae.runs.run import Facts, Run
 from vgae.train.config import Config
-from vgae.train.loop import LogEntry
 from vgae.version import __version__
 from vgae.visible import visible
 
@@ -86,7 +84,6 @@ STAGING = "run"  # in it, the folder of a run that is complete but not yet in it
 ATTEMPTS, PAUSE = 200, 0.01  # how often a run that is being replaced is read again, and the seconds between
 LONGEST_METRICS = 2**16  # bytes
 LONGEST_SENTENCE = 400  # characters
-SHA256 = re.compile("[0-9a-f]{64}")
 UNREADABLE = (
     ArithmeticError,
     AttributeError,
@@ -100,51 +97,6 @@ UNREADABLE = (
 )
 DESCRIBED = ("config", "facts", "split_hash", "recipe")  # the last only where features came from a table
 KEYS = {"format", "vgae", "torch", "numpy", "config", "facts", "split_hash", "config_hash", "files"}
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What was found out about a run beside its configuration."""
-
-    dataset: str | None
-    num_features: int
-    graph_hash: str
-    objective: str
-    objective_reason: str
-    best_iteration: int
-    seconds: float
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Facts:
-        """Facts out of a run's config.json; ValueError where one of them cannot be."""
-        check_keys(values, (field.name for field in fields(cls)), "facts")
-        facts = cls(**values)
-        if (
-            not (facts.dataset is None or isinstance(facts.dataset, str))
-            or not isinstance(facts.objective_reason, str)
-            or not (isinstance(facts.graph_hash, str) and SHA256.fullmatch(facts.graph_hash))
-            or not all(
-                type(count) is int and 0 <= count <= 2**40 for count in (facts.num_features, facts.best_iteration)
-            )
-            or not (is_number(facts.seconds) and facts.seconds >= 0)
-            or facts.objective not in ("exact", "sampled")
-        ):
-            raise ValueError("config.json holds facts that cannot be")
-        return facts
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """All that a run folder holds."""
-
-    config: Config
-    model: AutoEncoder
-    latent: dict[str, Tensor]
-    split: LinkSplit
-    history: list[LogEntry]
-    metrics: dict[str, dict[str, float]]
-    facts: Facts
-    recipe: FeatureRecipe | None = None  # how a node table became the features
 
 
 def write_run(folder: Path, run: Run) -> None:
@@ -241,7 +193,7 @@ def _read_either(folder: Path) -> Run:
     staged = staging is not None and os.path.lexists(staging / CONFIG)
     if not os.path.lexists(folder / CONFIG) and not staged:
         if (folder / CHECKPOINT).is_dir():
-            raise InputError(f"{folder}: this run is unfinished; vgae train with --resume goes on with it.")
+            raise InputError(f"{folder}: this run is unfinished; vgae train with --resume continues it.")
         raise InputError(f"{folder}: this is not a run folder, or its config.json is missing.")
     try:
         return _read_from(folder, [folder])
@@ -321,7 +273,8 @@ def _read(run: _Opened) -> Run:
     described = {name: content[name] for name in DESCRIBED if name in content}
     if hash_json(described) != content["config_hash"]:
         raise InputError("config.json does not match its own hash; it is damaged or was edited.")
-    check_keys(content["config"], (field.name for field in fields(Config)), "config")
+    if not isinstance(content["config"], dict):
+        raise InputError("config: a JSON object is needed.")
     config, facts = Config.from_json(content["config"]), Facts.from_json(content["facts"])
     recipe = FeatureRecipe.from_json(content["recipe"]) if "recipe" in content else None
     if recipe is not None:
@@ -353,7 +306,7 @@ def _read_model(run: _Opened, config: Config, facts: Facts, split: LinkSplit) ->
     check_weights(tensors)
     latent = {name.removeprefix(LATENT): tensor for name, tensor in tensors.items() if name.startswith(LATENT)}
     model = restore_model(config, facts.num_features or num_nodes, tensors)
-    check_latent(model, latent, num_nodes)
+    check_latent(config, latent, num_nodes)
     return model, latent
 
 
