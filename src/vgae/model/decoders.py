@@ -11,6 +11,7 @@ A decoder without factors gives the logits of single pairs and trains with the s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -42,19 +43,44 @@ class Decoder(nn.Module):
 
 
 class DecoderSpec(Spec):
-    """A kind of decoder."""
+    """A kind of decoder.
 
-    def build(self, latent_dim: int, generator: torch.Generator) -> Decoder:
-        """The decoder of embeddings of so many dimensions."""
-        raise NotImplementedError
+    One that has nothing to learn defines `factors`, or `logits` with factorised = False; one that has weights builds a
+    `Decoder` of its own.
+    """
+
+    symmetric: ClassVar[bool] = True
+    factorised: ClassVar[bool] = True
+
+    def build(self, latent_dim: int, generator: torch.Generator) -> Decoder:  # noqa: ARG002 - of those with weights
+        """The decoder of embeddings of so many dimensions; its weights are drawn from the generator."""
+        return _Weightless(self)
+
+    def factors(self, z: Tensor) -> Factors | None:  # noqa: ARG002 - of those that have factors
+        """The factors at these embeddings."""
+        return None
+
+    def logits(self, z: Tensor, pairs: Tensor) -> Tensor:
+        """Logits of M×2 pairs."""
+        factors = self.factors(z)
+        if factors is None:
+            raise NotImplementedError(f"{type(self).__name__} defines neither factors nor logits")
+        return factors.logits(pairs)
 
 
-class InnerProductDecoder(Decoder):
-    """logit_ij = z_i·z_j, the paper's decoder."""
+class _Weightless(Decoder):
+    """A decoder that is its options and nothing else."""
 
-    def factors(self, z: Tensor) -> Factors:
-        """q = k = z."""
-        return Factors(z)
+    def __init__(self, spec: DecoderSpec) -> None:
+        super().__init__()
+        self.spec = spec
+        self.symmetric, self.factorised = spec.symmetric, spec.factorised
+
+    def factors(self, z: Tensor) -> Factors | None:
+        return self.spec.factors(z)
+
+    def logits(self, z: Tensor, pairs: Tensor) -> Tensor:
+        return self.spec.logits(z, pairs)
 
 
 @register("decoder", "inner_product")
@@ -62,6 +88,6 @@ class InnerProductDecoder(Decoder):
 class InnerProduct(DecoderSpec):
     """logit_ij = z_i·z_j, the paper's decoder."""
 
-    def build(self, latent_dim: int, generator: torch.Generator) -> InnerProductDecoder:  # noqa: ARG002 - no weights
-        """The inner product, of whatever dimension."""
-        return InnerProductDecoder()
+    def factors(self, z: Tensor) -> Factors:
+        """q = k = z."""
+        return Factors(z)

@@ -1,16 +1,17 @@
 """Parts of a model by name: encoders, posteriors, priors and decoders, each with its options.
 
-A part is one frozen dataclass that is its options and builds the module:
+A part is one frozen dataclass that is its options and builds what computes with them:
 
-    @register("decoder", "distance")
+    @register("decoder", "scaled")
     @dataclass(frozen=True)
-    class Distance(DecoderSpec):
-        scale: float = option(1.0, above=0, help="How fast logits fall with the distance.")
+    class Scaled(DecoderSpec):
+        scale: float = option(1.0, above=0, help="What inner products are multiplied by.")
 
-        def build(self, latent_dim: int, generator: torch.Generator) -> Decoder: ...
+        def factors(self, z: Tensor) -> Factors:
+            return Factors(self.scale * z, z)
 
-It can then be given as `Distance(scale=2.0)`, as "distance" or as "distance:scale=2", to the estimators and to the
-command; it is stored as the last of these.
+It can then be given as `Scaled(scale=2.0)`, as "scaled" or as "scaled:scale=2", to the estimators and to the command;
+it is stored as the last of these. docs/parts.md says what each family has to offer.
 """
 
 from __future__ import annotations
