@@ -55,7 +55,8 @@ class Distance(DecoderSpec):
     factorised: ClassVar[bool] = False
 
     def logits(self, z: Tensor, pairs: Tensor) -> Tensor:
-        return torch.linalg.vector_norm(z[pairs[:, 0]] - z[pairs[:, 1]], dim=1).neg()
+        distance: Tensor = torch.linalg.vector_norm(z[pairs[:, 0]] - z[pairs[:, 1]], dim=1)
+        return -distance
 
 
 class LearnedShiftDecoder(Decoder):

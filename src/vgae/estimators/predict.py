@@ -321,7 +321,7 @@ class Predictor:
     def metrics(self, held_out: HeldOut) -> dict[str, float]:
         """AUC and AP on held-out pairs, as fractions of 1; `vgae.evaluate` knows more metrics.
 
-        Links that the model was trained on score too well; that there are some is told by a UserWarning.
+        Links that the model was trained on score too well; a UserWarning says that there are some.
         """
         held_out = check_held_out(held_out, self.graph_.num_nodes, "held_out")
         seen = num_links_among(held_out.links, self.graph_)

@@ -7,9 +7,9 @@ contributes (w - 1)·softplus(-s) - s to the second.
 """
 
 import torch
-from torch.nn.functional import softplus
 
 from vgae.graph.graph import Graph
+from vgae.likelihood.bernoulli import correction_at_ones
 from vgae.likelihood.positive_pairs import PositivePairs
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.posteriors import Posterior
@@ -42,5 +42,5 @@ class ExactObjective:
             factors.q, factors.k, factors.row_bias, factors.column_bias, value=value, precision=self.precision
         )
         logits = factors.logits(self.positives.pairs)
-        at_positives = (self.weighting.positive_weight - 1) * softplus(-logits) - logits
+        at_positives = correction_at_ones(logits, self.weighting.positive_weight)
         return self.weighting.terms(everywhere + self.positives.sum(at_positives), model.kl(posterior))

@@ -9,10 +9,10 @@ are drawn exactly, as in vgae.graph.negatives: number the N² cells row by row; 
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
+from vgae.likelihood.bernoulli import loss_at_ones, loss_at_zeros
 from vgae.likelihood.positive_pairs import PositivePairs
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.posteriors import Posterior
@@ -58,8 +58,8 @@ class SampledObjective:
         """The terms at one draw from the posterior and one sample of the zeros; the value costs nothing extra here."""
         del value
         z = posterior.sample(generator)
-        at_positives = softplus(-model.decoder.logits(z, self.positives.pairs))
-        at_zeros = softplus(model.decoder.logits(z, self.sample_zeros(generator)))
+        at_positives = loss_at_ones(model.decoder.logits(z, self.positives.pairs))
+        at_zeros = loss_at_zeros(model.decoder.logits(z, self.sample_zeros(generator)))
         reconstruction = (
             self.weighting.positive_weight * self.positives.sum(at_positives)
             + self.num_zeros / self.num_negatives * at_zeros.sum()

@@ -11,7 +11,7 @@
 What is read is not trusted: files must be plain ones in the folder, of a size that the configuration allows for, and
 match their hashes; vgae.runs.checks says what they may hold. Nothing that is loaded can execute code.
 
-Each file is read once, and what was read is what is checked and used. A run may be replaced meanwhile (how is told in
+Each file is read once, and what was read is what is checked and used. A run may be replaced meanwhile (see
 vgae.runs.folder): config.json says which files belong together, and a set that does not is read again if anything in
 the folder has changed. A run that is complete but still on its way from checkpoint/run/ into the folder is read from
 both.

@@ -9,7 +9,7 @@ from vgae.train.state import Layout, LogEntry, TrainingState
 
 
 class Callback:
-    """Is told how a training proceeds; this one ignores everything but warnings."""
+    """Receives the events of a training; this one ignores all but warnings."""
 
     def on_start(self, objective: str, reason: str) -> None:
         """The objective that is used, and why."""
