@@ -6,6 +6,7 @@ Learned   the first, with a shift that is learned
 """
 
 import json
+import runpy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -259,6 +260,16 @@ def test_interrupted_training_continues_with_the_part_and_with_no_other(graph_fi
     )
     again = run_vgae(*arguments(graph_file, tmp_path / "run", "--decoder", "shifted", "--resume"), cwd=tmp_path)
     assert_refused(again, "decoder shifted:shift=2.5, not shifted:shift=1.0")
+
+
+def test_example_of_the_docs_works(split: vgae.LinkSplit, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "parts.md").read_text()
+    code = page.split("## A part of your own is one class")[1].split("```python\n")[1].split("```")[0]
+    (tmp_path / "example.py").write_text(code.replace("vgae.VGAE(", "vgae.VGAE(iterations=3, "))
+    model = runpy.run_path(str(tmp_path / "example.py"), {"graph": split.train})["model"]
+    z, pairs = model.transform(), split.test.pairs
+    expected = 2 * (z[pairs[:, 0]] * z[pairs[:, 1]]).sum(axis=1)
+    np.testing.assert_allclose(model.logits(pairs), expected, rtol=1e-4, atol=1e-6)
 
 
 def assert_refused_last(errors: str, words: str) -> None:

@@ -72,4 +72,5 @@ class GCN(EncoderSpec):
 def _glorot(fan_in: int, fan_out: int, generator: torch.Generator) -> nn.Parameter:
     """U(-b, b) with b = √(6 / (fan_in + fan_out))."""
     bound = (6.0 / (fan_in + fan_out)) ** 0.5
-    return nn.Parameter((2 * torch.rand(fan_in, fan_out, generator=generator) - 1) * bound)
+    draws = torch.rand(fan_in, fan_out, generator=generator)
+    return nn.Parameter(draws if draws.is_meta else (2 * draws - 1) * bound)  # on meta, arithmetic imports the compiler
