@@ -1,0 +1,131 @@
+"""A run: one trained model, the split it was trained and scored on, and how it was made."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from vgae.errors import InputError
+from vgae.evaluation.calibration import Calibration
+from vgae.evaluation.evaluate import evaluate_split, score_held_out
+from vgae.graph.pairs import Pairs, num_pairs
+from vgae.graph.split import HeldOut, LinkSplit
+from vgae.io.nodes import FeatureRecipe
+from vgae.likelihood.bernoulli import calibration_shift
+from vgae.model.autoencoder import AutoEncoder
+from vgae.objective.weighting import Weighting
+from vgae.runs.checks import check_keys, is_number
+from vgae.train.config import Config
+from vgae.train.loop import Trained
+from vgae.train.state import LogEntry
+
+SHA256 = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was found out about a run beside its configuration."""
+
+    dataset: str | None
+    num_features: int
+    graph_hash: str
+    objective: str
+    objective_reason: str
+    best_iteration: int
+    seconds: float
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Facts:
+        """Facts out of a run's config.json; ValueError where one of them cannot be."""
+        check_keys(values, (field.name for field in fields(cls)), "facts")
+        facts = cls(**values)
+        if (
+            not (facts.dataset is None or isinstance(facts.dataset, str))
+            or not isinstance(facts.objective_reason, str)
+            or not (isinstance(facts.graph_hash, str) and SHA256.fullmatch(facts.graph_hash))
+            or not all(
+                type(count) is int and 0 <= count <= 2**40 for count in (facts.num_features, facts.best_iteration)
+            )
+            or not (is_number(facts.seconds) and facts.seconds >= 0)
+            or facts.objective not in ("exact", "sampled")
+        ):
+            raise ValueError("config.json holds facts that cannot be")
+        return facts
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """All that a run folder holds."""
+
+    config: Config
+    model: AutoEncoder
+    latent: dict[str, Tensor]
+    split: LinkSplit
+    history: list[LogEntry]
+    metrics: dict[str, dict[str, float]]
+    facts: Facts
+    recipe: FeatureRecipe | None = None  # how a node table became the features
+
+    @classmethod
+    def of(
+        cls,
+        trained: Trained,
+        *,
+        dataset: str | None = None,
+        recipe: FeatureRecipe | None = None,
+    ) -> Run:
+        """The run of a training, scored on its validation pairs.
+
+        `dataset` is the name of the graph, `recipe` what made its features out of a table of nodes.
+        """
+        graph = trained.job.graph
+        split = LinkSplit(graph, trained.job.validation or HeldOut.none(), HeldOut.none(), seed=0)
+        return cls(
+            config=trained.job.config,
+            model=trained.model,
+            latent=trained.latent,
+            split=split,
+            history=trained.history,
+            metrics=evaluate_split(trained, split),
+            recipe=recipe if graph.num_features else None,
+            facts=Facts(
+                dataset=dataset,
+                num_features=graph.num_features,
+                graph_hash=graph.content_hash,
+                objective=trained.choice.objective,
+                objective_reason=trained.choice.reason,
+                best_iteration=trained.best_iteration,
+                seconds=trained.seconds,
+            ),
+        )
+
+    def scored_on(self, split: LinkSplit) -> Run:
+        """The same run with the split that its training graph is of, scored on that split's held-out pairs."""
+        if not split.is_trained_by(self.split.train):
+            raise InputError("split: the model was not fitted on the training graph of this split.")
+        return replace(self, split=replace(split, train=self.split.train), metrics=evaluate_split(self, split))
+
+    def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
+        """Logits of links between pairs of node indices (M×2), at the posterior mean."""
+        return self.model.score_pairs(self.latent["mean"], pairs)
+
+    @property
+    def density(self) -> float:
+        """The share of pairs that are links, in the whole graph as far as the split knows it."""
+        return self.split.num_graph_links / num_pairs(self.split.train.num_nodes)
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """How logits become probabilities: the loss's weight taken back, and a scale if there are validation pairs."""
+        weighting = Weighting.named(self.config.weighting, self.split.train)
+        shift = calibration_shift(weighting.positive_weight)
+        if not self.split.val:
+            return Calibration(shift)
+        links, non_links = score_held_out(self, self.split.val)
+        return Calibration.fit(links, non_links, density=self.density, shift=shift)
