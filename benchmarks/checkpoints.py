@@ -19,22 +19,25 @@ from pathlib import Path
 
 import vgae
 from vgae.machine import describe_machine
-from vgae.runs.checkpoint import Checkpoints, Owner, kept_iteration
+from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration
+from vgae.runs.fingerprint import Fingerprint
 from vgae.train.config import Config
+from vgae.train.job import Job
 from vgae.train.loop import train
 
 TARGET = 1.02  # most that a training with checkpoints may take, in times of one without
 
 
 def seconds_without(split: vgae.LinkSplit, config: Config) -> float:
-    return train(split.train, config, split.val).seconds
+    return train(Job.of(split.train, config, split.val)).seconds
 
 
 def seconds_with(split: vgae.LinkSplit, config: Config, folder: Path) -> tuple[float, float, int]:
-    """Of the training, of the writing in it, and the last iteration that was kept."""
-    with Checkpoints(folder, Owner.of(split.train, config, split.val)) as keeper:
-        seconds = train(split.train, config, split.val, keeper=keeper).seconds
-    return seconds, keeper.schedule.spent, kept_iteration(folder) or 0
+    """Of the training, of the writing in it, and the last iteration that was saved."""
+    job = Job.of(split.train, config, split.val)
+    with FolderCheckpointer(folder, Fingerprint.of(job)) as checkpointer:
+        seconds = train(job, checkpointer=checkpointer).seconds
+    return seconds, checkpointer.schedule.spent, saved_iteration(folder) or 0
 
 
 def main() -> None:
@@ -55,11 +58,11 @@ def main() -> None:
     for turn in range(options.rounds):
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             without.append(seconds_without(split, config))
-            taken, writing, kept = seconds_with(split, config, Path(folder))
+            taken, writing, saved = seconds_with(split, config, Path(folder))
         with_checkpoints.append(taken)
         shares.append(writing / taken)
         text = f"{without[-1]:.1f} s without, {taken:.1f} s with checkpoints, {1000 * writing:.0f} ms of it writing"
-        print(f"round {turn + 1}: {text}, the last after iteration {kept} of {config.iterations}", flush=True)
+        print(f"round {turn + 1}: {text}, the last after iteration {saved} of {config.iterations}", flush=True)
     print(f"\n{split.train}, {options.objective}, {config.iterations} iterations")
     ratio = statistics.median(with_checkpoints) / statistics.median(without)
     print(f"  with checkpoints {ratio:.3f}× the time without   (target ≤ {TARGET}×)")

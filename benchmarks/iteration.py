@@ -31,7 +31,7 @@ from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
-from vgae.objective.terms import Weighting
+from vgae.objective.weighting import Weighting
 from vgae.train.config import Config
 
 CONFIG = Config()
@@ -46,7 +46,7 @@ TARGETS = {  # least speed-up of (our objective, rival), by dataset
 def our_model(graph: vgae.Graph) -> tuple[AutoEncoder, EncoderInputs, torch.optim.Optimizer, torch.Generator]:
     generator = torch.Generator().manual_seed(0)
     inputs = EncoderInputs.from_graph(graph)
-    model = AutoEncoder.from_paper("vgae", inputs.input_dim, CONFIG.hidden_dim, CONFIG.latent_dim, generator)
+    model = CONFIG.composition.build(inputs.input_dim, generator)
     return model, inputs, torch.optim.Adam(model.parameters(), lr=CONFIG.learning_rate, fused=True), generator
 
 

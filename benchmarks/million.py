@@ -21,6 +21,7 @@ from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.machine import describe_machine
 from vgae.train.config import Config
+from vgae.train.job import Job
 from vgae.train.loop import Trained, train
 
 
@@ -58,16 +59,17 @@ def main() -> None:
         eval_every=options.iterations,
         learning_rate=options.learning_rate,
     )
-    exact = train(split.train, config)
+    exact = train(Job.of(split.train, config))
     report("exact", exact, split, config)
     few, more = (
-        train(split.train, replace(config, objective="sampled", iterations=n, eval_every=n)).seconds for n in (20, 70)
+        train(Job.of(split.train, replace(config, objective="sampled", iterations=n, eval_every=n))).seconds
+        for n in (20, 70)
     )
     wanted = max(1, round(50 * (exact.seconds - few) / (more - few)) + 20)
     config = replace(config, objective="sampled", iterations=wanted, eval_every=wanted)
-    report("sampled, as long", train(split.train, config), split, config)
+    report("sampled, as long", train(Job.of(split.train, config)), split, config)
     config = replace(config, iterations=options.iterations, eval_every=options.iterations)
-    report("sampled, as many", train(split.train, config), split, config)
+    report("sampled, as many", train(Job.of(split.train, config)), split, config)
 
 
 if __name__ == "__main__":

@@ -36,13 +36,13 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 import vgae
 from vgae.graph.synthetic import rmat, stochastic_block_model
 from vgae.machine import describe_machine
-from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
-from vgae.objective.cost import calibrate, estimate
+from vgae.objective.cost import estimate, measure_rates
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
-from vgae.objective.terms import Weighting
+from vgae.objective.weighting import Weighting
 from vgae.train.config import Config
+from vgae.train.job import Job
 from vgae.train.plan import workload
 
 CONFIG = Config()
@@ -68,7 +68,7 @@ def ours(graph: vgae.Graph, name: str, device: str) -> Callable[[], None]:
     generator = torch.Generator(device).manual_seed(0)
     inputs = EncoderInputs.from_graph(graph, device)
     init = torch.Generator().manual_seed(0)
-    model = AutoEncoder.from_paper("vgae", inputs.input_dim, CONFIG.hidden_dim, CONFIG.latent_dim, init).to(device)
+    model = CONFIG.composition.build(inputs.input_dim, init).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=CONFIG.learning_rate, fused=True)
     weighting = Weighting.named("paper", graph)
     turn = iter(range(10**9))
@@ -171,7 +171,7 @@ def measure_apart(*arguments: Any) -> dict[str, float]:
 
 def run(device: str, nodes: list[int], kinds: list[str], slow: bool, out: Path | None) -> dict[str, Any]:
     result: dict[str, Any] = {"machine": describe_machine(), "device": device, "rows": []}
-    rates = calibrate(torch.device(device), CONFIG.latent_dim, precision=CONFIG.precision)
+    rates = measure_rates(torch.device(device), CONFIG.latent_dim, precision=CONFIG.precision)
     for kind, num_nodes in itertools.product(kinds, nodes):
         graph = make_graph(kind, num_nodes)
         found: dict[str, dict[str, float]] = {}
@@ -185,7 +185,7 @@ def run(device: str, nodes: list[int], kinds: list[str], slow: bool, out: Path |
         result["rows"].append({"kind": kind, "nodes": num_nodes, "found": found})
         show(kind, num_nodes, found)
         for objective in ("exact", "sampled"):
-            cost = estimate(workload(graph, CONFIG), rates, objective, torch.device(device))
+            cost = estimate(workload(Job.of(graph, CONFIG)), rates, objective, torch.device(device))
             text = f"{1000 * cost.seconds:.1f} ms, {cost.memory.largest / 1e9:.2f} GB"
             print(f"    vgae plan says of {objective}: {text}", flush=True)
         if out:

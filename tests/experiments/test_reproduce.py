@@ -107,7 +107,7 @@ def test_a_task_is_the_estimator_on_that_split_with_that_seed() -> None:
     found = run_task(Task("cora", "GAE*", split=2, seed=5))
     split = vgae.split_links(vgae.load_dataset("cora"), seed=2)
     model = vgae.GAE(features=False, seed=5, objective="exact").fit(split.train)
-    assert found.auc == pytest.approx(model.score(split.test)["auc"], abs=0.002)
+    assert found.auc == pytest.approx(model.metrics(split.test)["auc"], abs=0.002)
 
 
 def test_stored_results_come_back_and_are_not_run_again(tmp_path: Path) -> None:

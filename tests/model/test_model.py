@@ -9,13 +9,19 @@ from torch.distributions import kl_divergence as torch_kl
 
 from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
-from vgae.model.autoencoder import MODELS, AutoEncoder
-from vgae.model.decoders import DECODERS, Factors
-from vgae.model.encoders import ENCODERS, GCN
+from vgae.model.decoders import DecoderSpec, InnerProductDecoder
+from vgae.model.encoders import EncoderSpec, GCNEncoder
 from vgae.model.inputs import EncoderInputs, normalized_adjacency
 from vgae.model.kl import kl_divergence
-from vgae.model.posteriors import POSTERIORS, Delta, Normal
-from vgae.model.priors import PRIORS, StandardNormal
+from vgae.model.posteriors import DeltaPosterior, NormalPosterior, Posterior, PosteriorSpec
+from vgae.model.priors import Prior, PriorSpec, StandardNormalPrior
+from vgae.model.spec import registered
+from vgae.ops import Factors
+from vgae.train.config import Config
+from vgae.train.presets import PRESETS
+
+ENCODERS, POSTERIORS, PRIORS, DECODERS = (registered(family) for family in ("encoder", "posterior", "prior", "decoder"))
+HEADS = {"mean": 4, "log_std": 4}
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -74,7 +80,9 @@ def test_every_encoder_treats_sparse_dense_and_identity_features_alike(graph: Gr
     matrix = sp.csr_array(graph.features).toarray() if kind != "none" else np.eye(graph.num_nodes, dtype=np.float32)
     twin = Graph(graph.num_nodes, graph.edges, features=matrix)
     seen = {"sparse": graph, "dense": twin, "none": graph.without_features()}[kind]
-    module = ENCODERS[encoder](matrix.shape[1], 8, 4, ("mean", "log_std"), generator())
+    spec = ENCODERS[encoder]()
+    assert isinstance(spec, EncoderSpec)
+    module = spec.build(matrix.shape[1], 8, HEADS, generator())
     found = module(EncoderInputs.from_graph(seen))
     expected = module(EncoderInputs.from_graph(twin))
     for head in ("mean", "log_std"):
@@ -82,7 +90,7 @@ def test_every_encoder_treats_sparse_dense_and_identity_features_alike(graph: Gr
 
 
 def test_gcn_is_the_papers_equation(graph: Graph) -> None:
-    module = GCN(graph.num_features, 8, 4, ("mean", "log_std"), generator()).double()
+    module = GCNEncoder(graph.num_features, 8, HEADS, generator()).double()
     found = module(EncoderInputs.from_graph(graph))
     propagation = dense_propagation(graph)
     features = torch.tensor(sp.csr_array(graph.features).toarray(), dtype=torch.float64)
@@ -92,7 +100,7 @@ def test_gcn_is_the_papers_equation(graph: Graph) -> None:
 
 
 def test_weights_start_glorot_uniform() -> None:
-    module = GCN(1000, 200, 50, ("mean", "log_std"), generator())
+    module = GCNEncoder(1000, 200, {"mean": 50, "log_std": 50}, generator())
     for parameter in (module.input_weight, *module.head_weights.values()):
         weight = parameter.detach()
         bound = (6 / sum(weight.shape)) ** 0.5
@@ -103,32 +111,45 @@ def test_weights_start_glorot_uniform() -> None:
 
 
 def test_encoder_has_no_other_parameters() -> None:
-    models = {name: AutoEncoder.from_paper(name, 1433, 32, 16, generator()) for name in MODELS}
+    models = {name: Config(model=name).composition.build(1433, generator()) for name in PRESETS}
     counts = {name: sum(weight.numel() for weight in model.parameters()) for name, model in models.items()}
     assert counts == {"gae": 1433 * 32 + 32 * 16, "vgae": 1433 * 32 + 2 * 32 * 16}
 
 
 def test_gae_and_vgae_differ_only_by_the_posterior(graph: Graph) -> None:
     inputs = EncoderInputs.from_graph(graph)
-    gae = AutoEncoder.from_paper("gae", graph.num_features, 8, 4, generator())
-    vgae = AutoEncoder.from_paper("vgae", graph.num_features, 8, 4, generator())
+    gae, vgae = (Config(model=name).composition.build(graph.num_features, generator()) for name in ("gae", "vgae"))
     assert torch.equal(gae.encode(inputs).mean, vgae.encode(inputs).mean)
 
 
 # ----------------------------------------------------------------------------------------------------------- posteriors
 
 
-def make_posterior(name: str, num_nodes: int = 5, dim: int = 3) -> Delta | Normal:
-    kind = POSTERIORS[name]
-    draws = {head: torch.randn(num_nodes, dim, generator=generator(7), dtype=torch.float64) / 2 for head in kind.heads}
-    return kind(**draws)
+def spec_of(name: str) -> PosteriorSpec:
+    spec = POSTERIORS[name]()
+    assert isinstance(spec, PosteriorSpec)
+    return spec
+
+
+def make_posterior(name: str, num_nodes: int = 5, dim: int = 3) -> Posterior:
+    spec = spec_of(name)
+    shapes = {head: (num_nodes, width) for head, width in spec.heads(dim).items()}
+    return spec.build(
+        {head: torch.randn(shape, generator=generator(7), dtype=torch.float64) / 2 for head, shape in shapes.items()}
+    )
+
+
+def make_prior(name: str) -> Prior:
+    spec = PRIORS[name]()
+    assert isinstance(spec, PriorSpec)
+    return spec.build(1, generator())
 
 
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_every_posterior_has_its_mean_as_the_mean_of_its_samples(name: str) -> None:
     posterior = make_posterior(name)
-    chance = generator(1)
-    draws = torch.stack([posterior.sample(chance) for _ in range(4000)])
+    source = generator(1)
+    draws = torch.stack([posterior.sample(source) for _ in range(4000)])
     error = draws.std(dim=0) / 4000**0.5
     assert bool(((draws.mean(dim=0) - posterior.mean).abs() <= 4.5 * error + 1e-12).all())
 
@@ -140,22 +161,22 @@ def test_every_posterior_repeats_itself_for_the_same_generator(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", POSTERIORS)
-def test_every_posterior_tells_whether_it_is_a_point(name: str) -> None:
+def test_every_posterior_tells_whether_it_is_deterministic(name: str) -> None:
     posterior = make_posterior(name)
-    assert posterior.is_point == torch.equal(posterior.sample(generator(3)), posterior.mean)
+    assert spec_of(name).deterministic == torch.equal(posterior.sample(generator(3)), posterior.mean)
 
 
 def test_normal_samples_spread_by_exp_log_std() -> None:
-    posterior = Normal(torch.zeros(2, 3), torch.log(torch.tensor([[0.1, 1.0, 3.0], [0.5, 2.0, 0.01]])))
-    chance = generator()
-    draws = torch.stack([posterior.sample(chance) for _ in range(8000)])
+    posterior = NormalPosterior(torch.zeros(2, 3), torch.log(torch.tensor([[0.1, 1.0, 3.0], [0.5, 2.0, 0.01]])))
+    source = generator()
+    draws = torch.stack([posterior.sample(source) for _ in range(8000)])
     torch.testing.assert_close(draws.std(dim=0), posterior.log_std.exp(), rtol=0.05, atol=0)
 
 
 def test_gradients_pass_through_a_normal_sample() -> None:
     mean = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
     log_std = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda m, s: Normal(m, s).sample(generator(5)), (mean, log_std))
+    assert torch.autograd.gradcheck(lambda m, s: NormalPosterior(m, s).sample(generator(5)), (mean, log_std))
 
 
 # ------------------------------------------------------------------------------------------------------- priors and KL
@@ -164,34 +185,34 @@ def test_gradients_pass_through_a_normal_sample() -> None:
 @pytest.mark.parametrize("name", PRIORS)
 def test_every_prior_density_integrates_to_one(name: str) -> None:
     grid = torch.linspace(-10, 10, 20001, dtype=torch.float64)[:, None]
-    density = PRIORS[name]().log_prob(grid).exp()
+    density = make_prior(name).log_prob(grid).exp()
     assert float(torch.trapezoid(density, grid[:, 0])) == pytest.approx(1, abs=1e-6)
 
 
 def test_kl_of_normal_and_standard_normal_is_torchs() -> None:
     posterior = make_posterior("normal")
-    assert isinstance(posterior, Normal)
+    assert isinstance(posterior, NormalPosterior)
     expected = torch_kl(TorchNormal(posterior.mean, posterior.log_std.exp()), TorchNormal(0.0, 1.0)).sum(dim=1)
-    torch.testing.assert_close(kl_divergence(posterior, StandardNormal()), expected)
+    torch.testing.assert_close(kl_divergence(posterior, StandardNormalPrior()), expected)
 
 
 def test_kl_vanishes_at_the_prior_and_for_a_point() -> None:
-    at_prior = Normal(torch.zeros(3, 2), torch.zeros(3, 2))
-    assert torch.equal(kl_divergence(at_prior, StandardNormal()), torch.zeros(3))
-    assert torch.equal(kl_divergence(Delta(torch.ones(3, 2)), StandardNormal()), torch.zeros(3))
+    at_prior = NormalPosterior(torch.zeros(3, 2), torch.zeros(3, 2))
+    assert torch.equal(kl_divergence(at_prior, StandardNormalPrior()), torch.zeros(3))
+    assert torch.equal(kl_divergence(DeltaPosterior(torch.ones(3, 2)), StandardNormalPrior()), torch.zeros(3))
 
 
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("posterior", POSTERIORS)
 def test_every_pair_of_posterior_and_prior_has_a_kl(posterior: str, prior: str) -> None:
-    found = kl_divergence(make_posterior(posterior), PRIORS[prior]())
+    found = kl_divergence(make_posterior(posterior), make_prior(prior))
     assert found.shape == (5,)
     assert bool((found >= 0).all())
 
 
 def test_missing_closed_form_is_named() -> None:
-    with pytest.raises(TypeError, match="Delta and int"):
-        kl_divergence(Delta(torch.zeros(1, 1)), 3)
+    with pytest.raises(TypeError, match="NormalPosterior and int"):
+        kl_divergence(NormalPosterior(torch.zeros(1, 1), torch.zeros(1, 1)), 3)
 
 
 # ------------------------------------------------------------------------------------------------------------- decoders
@@ -199,9 +220,11 @@ def test_missing_closed_form_is_named() -> None:
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_every_factorised_decoder_scores_pairs_like_its_dense_matrix(name: str) -> None:
-    decoder = DECODERS[name]()
+    spec = DECODERS[name]()
+    assert isinstance(spec, DecoderSpec)
+    decoder = spec.build(4, generator())
     z = torch.randn(9, 4, generator=generator(2), dtype=torch.float64)
-    factors = decoder.factors(z)
+    factors = decoder.require_factors(z)
     other = factors.q if factors.k is None else factors.k
     dense = factors.q @ other.T
     if factors.row_bias is not None:
@@ -217,7 +240,7 @@ def test_every_factorised_decoder_scores_pairs_like_its_dense_matrix(name: str) 
 def test_inner_product_is_the_inner_product() -> None:
     z = torch.tensor([[1.0, 2.0], [-3.0, 0.5]])
     pairs = torch.tensor([[0, 1], [1, 1]])
-    torch.testing.assert_close(DECODERS["inner_product"]().logits(z, pairs), torch.tensor([-2.0, 9.25]))
+    torch.testing.assert_close(InnerProductDecoder().logits(z, pairs), torch.tensor([-2.0, 9.25]))
 
 
 def test_factors_add_their_biases() -> None:

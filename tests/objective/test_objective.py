@@ -9,11 +9,13 @@ from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.likelihood.positive_pairs import PositivePairs
-from vgae.model.autoencoder import MODELS, AutoEncoder
-from vgae.model.posteriors import Delta, Normal
+from vgae.model.autoencoder import AutoEncoder
+from vgae.model.posteriors import NormalPosterior, Posterior
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
-from vgae.objective.terms import WEIGHTINGS, LossTerms, Weighting
+from vgae.objective.weighting import WEIGHTINGS, LossTerms, Weighting
+from vgae.train.config import Config
+from vgae.train.presets import PRESETS
 
 
 @pytest.fixture(scope="module")
@@ -21,24 +23,24 @@ def graph() -> Graph:
     return stochastic_block_model(40, 4, seed=3)
 
 
-def model_and_posterior(model: str, num_nodes: int = 40) -> tuple[AutoEncoder, Delta | Normal]:
-    chance = torch.Generator().manual_seed(11)
-    kind = MODELS[model]
-    heads = {
-        head: torch.randn(num_nodes, 3, generator=chance, dtype=torch.float64).mul(0.7).requires_grad_()
-        for head in kind.heads
+def model_and_posterior(model: str, num_nodes: int = 40) -> tuple[AutoEncoder, Posterior]:
+    generator = torch.Generator().manual_seed(11)
+    composition = Config(model=model, hidden_dim=4, latent_dim=3).composition
+    outputs = {
+        head: torch.randn(num_nodes, width, generator=generator, dtype=torch.float64).mul(0.7).requires_grad_()
+        for head, width in composition.heads.items()
     }
-    return AutoEncoder.from_paper(model, num_nodes, 4, 3, chance), kind(**heads)
+    return composition.build(num_nodes, generator), composition.posterior.build(outputs)
 
 
-def chance(seed: int = 0) -> torch.Generator:
+def generator_of(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def dense_terms(graph: Graph, weighting: str, posterior: Delta | Normal) -> LossTerms:
+def dense_terms(graph: Graph, weighting: str, posterior: Posterior) -> LossTerms:
     """The original's loss, from its own formulas: norm·mean of the weighted cross entropy, and KL / N²."""
     num_nodes = graph.num_nodes
-    z = posterior.sample(chance())
+    z = posterior.sample(generator_of())
     labels = torch.tensor(graph.adjacency.toarray(), dtype=torch.float64) + torch.eye(num_nodes, dtype=torch.float64)
     num_ones = float(graph.adjacency.sum())
     positive_weight = torch.tensor(
@@ -47,23 +49,23 @@ def dense_terms(graph: Graph, weighting: str, posterior: Delta | Normal) -> Loss
     norm = num_nodes**2 / (2 * (num_nodes**2 - num_ones)) if weighting == "paper" else float(num_nodes**2)
     cross_entropy = binary_cross_entropy_with_logits(z @ z.T, labels, pos_weight=positive_weight)
     kl = torch.zeros((), dtype=torch.float64)
-    if isinstance(posterior, Normal):
+    if isinstance(posterior, NormalPosterior):
         inner = 1 + 2 * posterior.log_std - posterior.mean**2 - torch.exp(2 * posterior.log_std)
         kl = -0.5 * inner.sum(dim=1).mean()
         kl = kl / num_nodes if weighting == "paper" else kl * num_nodes
     return LossTerms(norm * cross_entropy, kl)
 
 
-def gradient(terms: LossTerms, posterior: Delta | Normal) -> list[Tensor]:
-    return list(torch.autograd.grad(terms.total, [getattr(posterior, head) for head in posterior.heads]))
+def gradient(terms: LossTerms, posterior: Posterior) -> list[Tensor]:
+    return list(torch.autograd.grad(terms.total, list(posterior.parameters().values())))
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", PRESETS)
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_exact_objective_is_the_originals_loss(graph: Graph, weighting: str, model: str) -> None:
     module, posterior = model_and_posterior(model)
     objective = ExactObjective(graph, module, Weighting.named(weighting, graph), "cpu")
-    found = objective(module, posterior, chance())
+    found = objective(module, posterior, generator_of())
     expected = dense_terms(graph, weighting, posterior)
     torch.testing.assert_close(found.reconstruction, expected.reconstruction, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(found.kl, expected.kl, rtol=1e-9, atol=1e-12)
@@ -74,9 +76,9 @@ def test_exact_objective_is_the_originals_loss(graph: Graph, weighting: str, mod
 def test_exact_objective_without_value_has_the_same_gradient(graph: Graph) -> None:
     module, posterior = model_and_posterior("vgae")
     objective = ExactObjective(graph, module, Weighting.named("paper", graph), "cpu")
-    bare = objective(module, posterior, chance(), value=False)
+    bare = objective(module, posterior, generator_of(), value=False)
     assert torch.isnan(bare.reconstruction)
-    full = objective(module, posterior, chance())
+    full = objective(module, posterior, generator_of())
     for without, with_value in zip(gradient(bare, posterior), gradient(full, posterior), strict=True):
         assert torch.equal(without, with_value)
 
@@ -97,18 +99,18 @@ def test_ones_are_those_of_adjacency_plus_identity(graph: Graph, symmetric: bool
     assert float(ones.sum(torch.ones(len(ones.pairs)))) == 2 * graph.num_edges + 40
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", PRESETS)
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_sampled_objective_and_its_gradient_are_unbiased(graph: Graph, weighting: str, model: str) -> None:
     module, posterior = model_and_posterior(model)
-    heads = {head: getattr(posterior, head) for head in posterior.heads}
+    heads = posterior.parameters()
     if "log_std" in heads:  # a narrow posterior, so that what varies is the sample of zeros
         heads["log_std"] = torch.full_like(heads["mean"], -30.0, requires_grad=True)
-    posterior = type(posterior)(**heads)
+    posterior = module.posterior.build(heads)
     weights = Weighting.named(weighting, graph)
-    exact = ExactObjective(graph, module, weights, "cpu")(module, posterior, chance())
+    exact = ExactObjective(graph, module, weights, "cpu")(module, posterior, generator_of())
     sampled = SampledObjective(graph, module, weights, "cpu", num_negatives=50)
-    source = chance(5)
+    source = generator_of(5)
     draws = [sampled(module, posterior, source) for _ in range(2000)]
     values = torch.stack([terms.total.detach() for terms in draws])
     assert abs(float(values.mean() - exact.total.detach())) <= 4 * float(values.std()) / 2000**0.5
@@ -124,7 +126,7 @@ def test_sampled_zeros_are_uniform_over_exactly_the_zeros() -> None:
     graph = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 5), (4, 5)], num_nodes=6)
     module, _ = model_and_posterior("gae", 6)
     sampled = SampledObjective(graph, module, Weighting.named("paper", graph), "cpu", num_negatives=40_000)
-    pairs = sampled.sample_zeros(chance())
+    pairs = sampled.sample_zeros(generator_of())
     counts = torch.zeros(6, 6).index_put_(tuple(pairs.T), torch.ones(len(pairs)), accumulate=True)
     zeros = (torch.tensor(graph.adjacency.toarray()) + torch.eye(6)) == 0
     assert torch.equal(counts > 0, zeros)
@@ -136,7 +138,7 @@ def test_sampled_zeros_are_uniform_over_exactly_the_zeros() -> None:
 def test_sampled_objective_draws_a_fixed_number_of_zeros(graph: Graph) -> None:
     module, _ = model_and_posterior("gae")
     default = SampledObjective(graph, module, Weighting.named("paper", graph), "cpu")
-    assert {len(default.sample_zeros(chance(seed))) for seed in range(5)} == {2 * graph.num_edges}
+    assert {len(default.sample_zeros(generator_of(seed))) for seed in range(5)} == {2 * graph.num_edges}
 
 
 def test_complete_graph_has_no_zeros_to_sample() -> None:

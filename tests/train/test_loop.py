@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,13 +12,14 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from vgae.errors import InputError, TrainingError
 from vgae.graph.graph import Graph
-from vgae.graph.split import LinkSplit, split_links
+from vgae.graph.split import HeldOut, LinkSplit, split_links
 from vgae.graph.synthetic import stochastic_block_model
-from vgae.model.autoencoder import AutoEncoder
 from vgae.objective import cost
 from vgae.train.config import Config, choose_device
-from vgae.train.loop import LogEntry, Trained, _generators, train
+from vgae.train.job import Job
+from vgae.train.loop import Trained, _generators, train
 from vgae.train.progress import describe
+from vgae.train.state import LogEntry
 
 SHORT = Config(iterations=30, objective="exact")
 
@@ -26,6 +27,10 @@ SHORT = Config(iterations=30, objective="exact")
 @pytest.fixture(scope="module")
 def split() -> LinkSplit:
     return split_links(stochastic_block_model(300, 3, feature_dim=60, seed=2), seed=1)
+
+
+def train_on(graph: Graph, config: Config, validation: HeldOut | None = None) -> Trained:
+    return train(Job.of(graph, config, validation))
 
 
 def same_weights(first: Trained, second: Trained) -> bool:
@@ -37,7 +42,7 @@ def same_weights(first: Trained, second: Trained) -> bool:
 @pytest.mark.parametrize("model", ["gae", "vgae"])
 def test_same_seed_gives_the_same_bits(split: LinkSplit, model: str, objective: str) -> None:
     config = replace(SHORT, model=model, objective=objective)
-    first, second = (train(split.train, config, split.val) for _ in range(2))
+    first, second = (train_on(split.train, config, split.val) for _ in range(2))
     assert same_weights(first, second)
     assert torch.equal(first.posterior.mean, second.posterior.mean)
     assert [replace(entry, seconds=0) for entry in first.history] == [
@@ -46,12 +51,12 @@ def test_same_seed_gives_the_same_bits(split: LinkSplit, model: str, objective: 
 
 
 def test_another_seed_gives_other_weights(split: LinkSplit) -> None:
-    assert not same_weights(train(split.train, SHORT), train(split.train, replace(SHORT, seed=1)))
+    assert not same_weights(train_on(split.train, SHORT), train_on(split.train, replace(SHORT, seed=1)))
 
 
 def test_watching_the_validation_score_changes_nothing(split: LinkSplit) -> None:
-    watched = train(split.train, replace(SHORT, eval_every=1), split.val)
-    alone = train(split.train, replace(SHORT, eval_every=30))
+    watched = train_on(split.train, replace(SHORT, eval_every=1), split.val)
+    alone = train_on(split.train, replace(SHORT, eval_every=30))
     assert same_weights(watched, alone)
 
 
@@ -59,7 +64,7 @@ def test_training_is_the_originals_dense_recipe(split: LinkSplit) -> None:
     """Ten steps of a GAE by dense matrices, binary cross entropy and Adam, from the same initial weights."""
     graph = split.train
     config = replace(SHORT, model="gae", iterations=10, device="cpu")
-    weights = AutoEncoder.from_paper("gae", graph.num_features, 32, 16, torch.Generator().manual_seed(config.seed))
+    weights = config.composition.build(graph.num_features, torch.Generator().manual_seed(config.seed))
     first, second = (weight.detach().clone().requires_grad_() for weight in weights.parameters())
     features = torch.tensor(sp.csr_array(graph.features).toarray())
     labels = torch.tensor(graph.adjacency.toarray()) + torch.eye(graph.num_nodes)
@@ -74,13 +79,13 @@ def test_training_is_the_originals_dense_recipe(split: LinkSplit) -> None:
         optimizer.zero_grad()
         (graph.num_nodes**2 / (2 * num_zeros) * loss).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-    trained = train(graph, config).model
+    trained = train_on(graph, config).model
     torch.testing.assert_close(trained.encoder.input_weight, first, rtol=0, atol=2e-4)
     torch.testing.assert_close(trained.encoder.head_weights["mean"], second, rtol=0, atol=2e-4)
 
 
 def test_loss_is_logged_when_due_and_falls(split: LinkSplit) -> None:
-    history = train(split.train, replace(SHORT, iterations=25, eval_every=10), split.val).history
+    history = train_on(split.train, replace(SHORT, iterations=25, eval_every=10), split.val).history
     assert [entry.iteration for entry in history] == [1, 10, 20, 25]
     assert history[-1].loss < history[0].loss
     for entry in history:
@@ -95,11 +100,11 @@ def test_first_logged_loss_of_a_gae_without_features_is_near_its_value_at_zero(s
     weight, scale = (num_nodes**2 - num_ones) / num_ones, 0.5 / (num_nodes**2 - num_ones)
     labels_one = num_ones + num_nodes
     at_zero = scale * math.log(2) * (weight * labels_one + num_nodes**2 - labels_one)
-    assert train(graph, config).history[0].loss == pytest.approx(at_zero, rel=0.01)
+    assert train_on(graph, config).history[0].loss == pytest.approx(at_zero, rel=0.01)
 
 
 def test_training_separates_blocks(split: LinkSplit) -> None:
-    trained = train(split.train, replace(SHORT, iterations=200), split.val)
+    trained = train_on(split.train, replace(SHORT, iterations=200), split.val)
     last = trained.history[-1]
     assert last.val_auc is not None
     assert last.val_auc > 0.7
@@ -107,24 +112,24 @@ def test_training_separates_blocks(split: LinkSplit) -> None:
 
 def test_early_stopping_stops_and_restores_the_best(split: LinkSplit) -> None:
     config = replace(SHORT, iterations=400, eval_every=5, early_stopping=40)
-    trained = train(split.train, config, split.val)
+    trained = train_on(split.train, config, split.val)
     scores = {entry.iteration: (entry.val_auc or 0) + (entry.val_ap or 0) for entry in trained.history}
     best = max(scores, key=lambda iteration: scores[iteration])
     assert trained.best_iteration == best
     assert trained.history[-1].iteration == min(400, best + 40)
-    stopped_there = train(split.train, replace(config, iterations=best, early_stopping=None))
+    stopped_there = train_on(split.train, replace(config, iterations=best, early_stopping=None))
     assert same_weights(trained, stopped_there)
 
 
 def test_without_early_stopping_the_last_iteration_is_kept(split: LinkSplit) -> None:
-    assert train(split.train, SHORT, split.val).best_iteration == SHORT.iterations
+    assert train_on(split.train, SHORT, split.val).best_iteration == SHORT.iterations
 
 
 def test_diverging_training_is_diagnosed() -> None:
     graph = stochastic_block_model(50, 2, feature_dim=10, seed=0)
     huge = Graph(graph.num_nodes, graph.edges, features=np.full((50, 10), 1e25, dtype=np.float32))
     with pytest.raises(TrainingError, match=r"iteration 1; lower the learning rate \(now 0.01\)"):
-        train(huge, SHORT)
+        train_on(huge, SHORT)
 
 
 @pytest.mark.parametrize("validated", [True, False])
@@ -132,25 +137,25 @@ def test_diverging_training_is_diagnosed() -> None:
 def test_a_last_step_that_diverges_is_diagnosed_too(split: LinkSplit, model: str, validated: bool) -> None:
     config = replace(SHORT, model=model, iterations=1, learning_rate=1e30)
     with pytest.raises(TrainingError, match="has diverged"):
-        train(split.train, config, split.val if validated else None)
+        train_on(split.train, config, split.val if validated else None)
 
 
 def test_noise_is_independent_of_the_initial_weights() -> None:
     """Generators that share their 32 bits of seed would make the first noise a function of the first weights."""
-    init, chance = _generators(3, torch.device("cpu"))
-    weights, noise = torch.rand(2000, generator=init), torch.rand(2000, generator=chance)
+    init, noise_of = _generators(3, torch.device("cpu"))
+    weights, noise = torch.rand(2000, generator=init), torch.rand(2000, generator=noise_of)
     assert abs(float(torch.corrcoef(torch.stack([weights, noise]))[0, 1])) < 0.1
 
 
 def test_numpy_numbers_are_taken_and_stored_as_plain_ones() -> None:
     config = Config(latent_dim=np.int64(4), seed=np.int32(2), learning_rate=np.float32(0.5))  # type: ignore[arg-type]
-    assert json.dumps(asdict(config)) == json.dumps(asdict(Config(latent_dim=4, seed=2, learning_rate=0.5)))
+    assert json.dumps(config.to_json()) == json.dumps(Config(latent_dim=4, seed=2, learning_rate=0.5).to_json())
 
 
 def test_auto_records_what_it_picked(split: LinkSplit) -> None:
-    trained = train(split.train, replace(SHORT, objective="auto"))
-    assert trained.objective == "exact"
-    assert "cheap on any machine" in trained.objective_reason
+    trained = train_on(split.train, replace(SHORT, objective="auto"))
+    assert trained.choice.objective == "exact"
+    assert "cheap on any machine" in trained.choice.reason
 
 
 def test_progress_describes_the_loss_and_the_score() -> None:
@@ -200,8 +205,8 @@ def test_recorded_steps_give_the_bits_of_eager_ones(
     split: LinkSplit, model: str, objective: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = replace(SHORT, model=model, objective=objective, device="cuda")
-    recorded = train(split.train, config, split.val)
+    recorded = train_on(split.train, config, split.val)
     monkeypatch.setattr(cost, "LARGEST_RECORDED", 0)
-    eager = train(split.train, config, split.val)
+    eager = train_on(split.train, config, split.val)
     assert torch.equal(recorded.posterior.mean, eager.posterior.mean)
     assert [entry.loss for entry in recorded.history] == [entry.loss for entry in eager.history]

@@ -8,7 +8,7 @@ import typer
 from vgae.cli.options import PICTURES, Json, RunFolder
 from vgae.cli.summary import paper_scores, run_summary
 from vgae.errors import InputError
-from vgae.estimators.base import ESTIMATORS
+from vgae.estimators.predict import FittedModel
 from vgae.evaluation.calibration import equal_counts
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.graph.split import HeldOut
@@ -22,16 +22,17 @@ from vgae.report.figures import (
     save_figure,
     training_curves,
 )
-from vgae.runs.run import Run, read_run
+from vgae.runs.files import read_run
+from vgae.runs.run import Run
 from vgae.screen import note, print_line
 
 
 def evaluate(run_folder: RunFolder, as_json: Json = False) -> None:
     """Score a run, and say how far its probabilities are off."""
     run = read_run(run_folder)
-    estimator = ESTIMATORS[run.config.model].from_run(run)
-    metrics = evaluate_split(estimator, run.split)
-    raw, calibrated = estimator.reliability(_held_out(run_folder, run))
+    fitted = FittedModel(run)
+    metrics = evaluate_split(fitted, run.split)
+    raw, calibrated = fitted.reliability(_held_out(run_folder, run))
     errors = raw.expected_calibration_error, calibrated.expected_calibration_error
     if as_json:
         curve = {name: values.tolist() for name, values in vars(calibrated).items()}
@@ -66,12 +67,12 @@ def plot(
     elif kind == "training":
         figure = training_curves(run.history)
     else:
-        estimator = ESTIMATORS[run.config.model].from_run(run)
+        fitted = FittedModel(run)
         held_out = _held_out(run_folder, run)
         if kind == "ranking":
-            figure = ranking_curves(*score_held_out(estimator, held_out))
+            figure = ranking_curves(*score_held_out(fitted, held_out))
         else:
-            raw, calibrated = estimator.reliability(held_out, equal_counts)
+            raw, calibrated = fitted.reliability(held_out, equal_counts)
             figure = reliability_curves({"σ(logit)": raw, "calibrated": calibrated})
     save_figure(figure, path)
     note(f"drew {path}")

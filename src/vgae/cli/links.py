@@ -29,9 +29,9 @@ def embed(
     other: OtherGraphOptions,
 ) -> None:
     """Write the embedding of every node, with its id."""
-    estimator = open_run(run_folder, other)
-    write_embeddings(out, _ids(estimator.graph_), estimator.transform(), spreadsheet_safe=csv.spreadsheet_safe)
-    note(f"wrote {_count(estimator.graph_.num_nodes, 'embedding')} to {out}")
+    fitted = open_run(run_folder, other)
+    write_embeddings(out, _ids(fitted.graph_), fitted.transform(), spreadsheet_safe=csv.spreadsheet_safe)
+    note(f"wrote {_count(fitted.graph_.num_nodes, 'embedding')} to {out}")
 
 
 def recommend(
@@ -51,10 +51,10 @@ def recommend(
     if node and every_node:
         raise InputError("--node and --every-node: give one of the two, some nodes or all of them.")
     _check(output)
-    estimator = open_run(run_folder, other)
-    ids = _ids(estimator.graph_)
+    fitted = open_run(run_folder, other)
+    ids = _ids(fitted.graph_)
     nodes = list(range(len(ids))) if every_node else _indices_of(ids, node) if node else None
-    _give_links(estimator.recommend(top, nodes, samples=draws.samples, seed=draws.seed), ids, output)
+    _give_links(fitted.recommend(top, nodes, samples=draws.samples, seed=draws.seed), ids, output)
 
 
 def similar(
@@ -66,9 +66,9 @@ def similar(
     other: OtherGraphOptions,
 ) -> None:
     """List the nodes that are nearest to one."""
-    estimator = open_run(run_folder, other)
-    ids = _ids(estimator.graph_)
-    near = [(str(ids[index]), cosine) for index, cosine in estimator.similar(_indices_of(ids, [node])[0], top)]
+    fitted = open_run(run_folder, other)
+    ids = _ids(fitted.graph_)
+    near = [(str(ids[index]), cosine) for index, cosine in fitted.similar(_indices_of(ids, [node])[0], top)]
     if as_json:
         print_json({"node": node, "similar": [{"node": name, "cosine": cosine} for name, cosine in near]})
     else:
@@ -87,10 +87,10 @@ def predict(
     columns = {name: getattr(other, name) for name in COLUMNS}
     if other.graph is None and other.new_links is None:
         other = replace(other, **dict.fromkeys(COLUMNS))  # they are about the pairs alone
-    estimator = open_run(run_folder, other)
-    ids = _ids(estimator.graph_)
+    fitted = open_run(run_folder, other)
+    ids = _ids(fitted.graph_)
     index = read_pairs(pairs, [str(name) for name in ids], **columns)
-    _give_links(estimator.predict_links(index, samples=draws.samples, seed=draws.seed), ids, output)
+    _give_links(fitted.predict_links(index, samples=draws.samples, seed=draws.seed), ids, output)
 
 
 def _give_links(links: Links, ids: Sequence[Any], output: LinkOutputOptions) -> None:

@@ -18,7 +18,7 @@ from vgae.options import Options, option
 from vgae.screen import note
 
 if TYPE_CHECKING:
-    from vgae.estimators.base import GAE, VGAE
+    from vgae.estimators.predict import FittedModel
     from vgae.io.nodes import FeatureRecipe
 
 
@@ -49,13 +49,13 @@ def open_graph(given: str, tables: TableOptions) -> OpenedGraph:
     return _open_graph(given, given_options(tables))
 
 
-def open_run(folder: Path, other: OtherGraphOptions) -> GAE | VGAE:
+def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel:
     """The model of a run, on its own graph, on that with more nodes and links, or on another one."""
-    run = _load("vgae.runs.run").read_run(folder)
-    estimator: GAE | VGAE = _load("vgae.estimators.base").ESTIMATORS[run.config.model].from_run(run)
+    run = _load("vgae.runs.files").read_run(folder)
+    fitted: FittedModel = _load("vgae.estimators.predict").FittedModel(run)
     options = given_options(other)
     if not options:
-        return estimator
+        return fitted
     if other.graph is not None and other.new_links is not None:
         raise InputError("graph and new_links: give one of the two, another graph or more links for the run's own.")
     if run.facts.num_features == 0:
@@ -64,12 +64,12 @@ def open_run(folder: Path, other: OtherGraphOptions) -> GAE | VGAE:
             "train one with features (--features)."
         )
     if options.pop("graph", None) is not None:
-        return estimator.on(_open_graph(str(other.graph), options, run.recipe).graph)
+        return fitted.on(_open_graph(str(other.graph), options, run.recipe).graph)
     links, nodes = options.pop("new_links", None), options.pop("features", None)
     reading = _load("vgae.io.extend").read_more(run.split.train, run.recipe, links=links, nodes=nodes, **options)
     for line in reading.report(str(links or folder)):
         note(line)
-    return estimator.on(reading.graph)
+    return fitted.on(reading.graph)
 
 
 def _open_graph(given: str, options: dict[str, Any], recipe: FeatureRecipe | None = None) -> OpenedGraph:

@@ -7,14 +7,16 @@ from vgae.objective.cost import duration
 from vgae.report.console import print_json, print_table
 from vgae.screen import note, print_line
 from vgae.train.config import Config, choose_device
+from vgae.train.job import Job
 from vgae.train.plan import plan_training
 
 
 def plan(graph: GraphName, config: Config, tables: TableOptions, as_json: Json = False) -> None:
     """Estimate what a training would cost, by the exact and by the sampled objective."""
-    device = choose_device(config.device)
+    choose_device(config.device)
     opened = open_graph(graph, tables)
-    found = plan_training(opened.graph, config, device)
+    # Made without the checks of `Job.of`: nothing is held out for a plan, and early stopping still counts.
+    found = plan_training(Job(config.view(opened.graph), config))
     if as_json:
         described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.memory.largest} for cost in found.costs}
         available = found.room.device or found.room.host

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from vgae.cli.exits import same_command
-from vgae.cli.opening import OpenedGraph, SplitOptions, open_graph
+from vgae.cli.opening import SplitOptions, open_graph
 from vgae.cli.options import PICTURES, GraphName, Json, TableOptions
 from vgae.cli.summary import paper_scores, run_summary
 from vgae.errors import StoppedError
-from vgae.estimators.base import ESTIMATORS
-from vgae.graph.split import LinkSplit
 from vgae.options import Options, option
 from vgae.report.console import print_json, print_scores
-from vgae.runs.checkpoint import has_checkpoint, kept_iteration
-from vgae.runs.folder import Stage, finished_run, new_run_folder, require_same_run, stage_of
-from vgae.runs.run import CHECKPOINT, CONFIG, Run
+from vgae.runs.checkpoint import saved_iteration
+from vgae.runs.files import CHECKPOINT, CONFIG
+from vgae.runs.folder import Stage, stage_of
+from vgae.runs.make import Destination, Reporter, Source, make_run
 from vgae.screen import note, visible
 from vgae.train.config import Config, choose_device
-
-PATIENCE = 600.0  # seconds that a finished run waits for room on the disk
+from vgae.train.progress import ProgressBar
 
 
 @dataclass(frozen=True)
@@ -48,46 +46,45 @@ def train(
     """Train a model on a graph, score it and save it."""
     choose_device(config.device)
     opened = open_graph(graph, tables)
-    links = split.apply(opened.graph)
+    source = Source(split.apply(opened.graph), visible(opened.name), opened.recipe)
     suffix = "" if config.features else "-no-features"
     folder = output.out or Path("runs") / f"{Path(opened.name).stem}-{config.model}{suffix}"
+    to = Destination(folder, output.overwrite, output.resume, output.checkpoint_every)
     with resume_hint(folder):
-        run = _make_run(folder, opened, links, config, output, quiet=as_json)
         if as_json:
-            print_json(run_summary(folder, run))
-        else:
-            print_scores(run.metrics, paper_scores(run), ("auc", "ap"))
+            print_json(run_summary(folder, make_run(source, config, to)))
+            return
+        with ScreenReporter(config, to, f"{opened.name}: {opened.graph} · {opened.graph.cleaning}") as reporter:
+            run = make_run(source, config, to, reporter)
+        if reporter.trained:
+            note(f"trained {config.model.upper()} in {run.facts.seconds:.1f} s, saved in {folder}")
+            for picture in (folder / f"{kind}.png" for kind in PICTURES):
+                if picture.exists():
+                    note(f"{picture}: this picture is of the previous run; vgae plot draws it again")
+        print_scores(run.metrics, paper_scores(run), ("auc", "ap"))
 
 
-def _make_run(
-    folder: Path, opened: OpenedGraph, split: LinkSplit, config: Config, output: FolderOptions, *, quiet: bool
-) -> Run:
-    """Train and save the run, or read it where it is complete and was to be resumed."""
-    say: Callable[[str], None] = _ignore if quiet else note
-    run = finished_run(folder) if output.resume and not output.overwrite else None
-    if run is not None:
-        require_same_run(folder, run, config, split)
-        say(f"{folder}: this run is complete; there is nothing to resume")
-        return run
-    with new_run_folder(folder, overwrite=output.overwrite, resume=output.resume) as place:
-        say(f"{opened.name}: {opened.graph} · {opened.graph.cleaning}")
-        if output.resume and not has_checkpoint(place.checkpoint):
-            say(f"{folder}: nothing to resume, so training starts from the beginning")
-        parameters = asdict(config)
-        estimator = ESTIMATORS[parameters.pop("model")](**parameters, progress=not quiet)
-        validation = split.val if len(split.val) else None
-        estimator.fit(split.train, validation=validation, checkpoint=place, checkpoint_every=output.checkpoint_every)
-        run = estimator.to_run(split, dataset=visible(opened.name), recipe=opened.recipe)
-        place.write(run, patience=PATIENCE, tell=note)
-    say(f"trained {config.model.upper()} in {run.facts.seconds:.1f} s, saved in {folder}")
-    for picture in (folder / f"{kind}.png" for kind in PICTURES):
-        if picture.exists():
-            say(f"{picture}: this picture is of the previous run; vgae plot draws it again")
-    return run
+class ScreenReporter(ProgressBar, Reporter):
+    """Shows the progress of a training, and prints what happens to its folder."""
 
+    def __init__(self, config: Config, to: Destination, first_line: str) -> None:
+        super().__init__(config.iterations)
+        self.to, self.first_line, self.trained = to, first_line, False
 
-def _ignore(_: str) -> None:
-    """What `note` becomes where only JSON is wanted."""
+    def on_ready(self, *, fresh: bool) -> None:
+        """Say what the training is about and, if it was to be resumed, that there is nothing to resume."""
+        self.trained = True
+        note(self.first_line)
+        if self.to.resume and fresh:
+            note(f"{self.to.folder}: nothing to resume, so training starts from the beginning")
+
+    def on_complete(self, folder: Path) -> None:
+        """Say that there is nothing to do."""
+        note(f"{folder}: this run is complete; there is nothing to resume")
+
+    def on_waiting(self, text: str) -> None:
+        """Say why the run is not saved yet."""
+        note(text)
 
 
 @contextmanager
@@ -98,7 +95,7 @@ def resume_hint(folder: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if stage_of(folder) is Stage.UNFINISHED:
-            iteration = kept_iteration(folder / CHECKPOINT)
+            iteration = saved_iteration(folder / CHECKPOINT)
             when = "" if iteration is None else f" after iteration {iteration}"
             words = f"Interrupted{when}. To continue, run: {same_command('--resume')}"
         elif _identity(folder / CONFIG) != before:

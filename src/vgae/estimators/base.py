@@ -1,73 +1,103 @@
-"""GAE and VGAE as estimators in the manner of scikit-learn: fit, save and load."""
+"""GAE and VGAE as estimators in the manner of scikit-learn: fit, save and load.
+
+Their parameters are the fields of `Config`, and nothing about them is written here.
+"""
 
 from __future__ import annotations
 
-import math
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-import numpy as np
+import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vgae.errors import InputError
-from vgae.estimators.predict import NO_PAIRS, FloatArray, Predictor
-from vgae.evaluation.evaluate import evaluate_split
-from vgae.evaluation.held_out import check_held_out, require_unseen
-from vgae.graph.graph import Graph
+from vgae.estimators.fitted import Fitted
+from vgae.estimators.predict import FloatArray, Predictor
 from vgae.graph.split import HeldOut, LinkSplit
-from vgae.io.nodes import FeatureRecipe
 from vgae.io.storage import as_path
-from vgae.runs.checkpoint import Checkpoints, Owner
-from vgae.runs.folder import Workplace, new_run_folder
-from vgae.runs.run import Facts, Run, read_run
+from vgae.model.spec import FAMILIES, find
+from vgae.options import options_of, true_or_false
+from vgae.runs.checkpoint import FolderCheckpointer
+from vgae.runs.files import read_run
+from vgae.runs.fingerprint import Fingerprint
+from vgae.runs.folder import new_run_folder
+from vgae.runs.run import Run
+from vgae.train.callbacks import Callback
 from vgae.train.config import Config, choose_device
-from vgae.train.loop import Watcher, train
+from vgae.train.job import Job
+from vgae.train.loop import train
 from vgae.train.plan import require_room
+from vgae.train.presets import PRESETS
 from vgae.train.progress import ProgressBar
 
-DEFAULTS = Config()
+PARAMETERS = {each.name: each.default for each in options_of(Config) if each.name != "model"} | {"progress": False}
+_NESTED = tuple(f"{family}__" for family in FAMILIES)
 
 
 class _GraphAutoEncoder(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """What GAE and VGAE have in common, which is everything but the name of the model."""
 
-    _model: str
+    _model: ClassVar[str]
 
-    def __init__(
-        self,
-        *,
-        features: bool = DEFAULTS.features,
-        hidden_dim: int = DEFAULTS.hidden_dim,
-        latent_dim: int = DEFAULTS.latent_dim,
-        iterations: int = DEFAULTS.iterations,
-        learning_rate: float = DEFAULTS.learning_rate,
-        objective: str = DEFAULTS.objective,
-        weighting: str = DEFAULTS.weighting,
-        num_negatives: int | None = DEFAULTS.num_negatives,
-        eval_every: int = DEFAULTS.eval_every,
-        early_stopping: int | None = DEFAULTS.early_stopping,
-        seed: int = DEFAULTS.seed,
-        device: str = DEFAULTS.device,
-        precision: str = DEFAULTS.precision,
-        progress: bool = False,
-    ) -> None:
-        self.features = features
-        self.hidden_dim = hidden_dim
-        self.latent_dim = latent_dim
-        self.iterations = iterations
-        self.learning_rate = learning_rate
-        self.objective = objective
-        self.weighting = weighting
-        self.num_negatives = num_negatives
-        self.eval_every = eval_every
-        self.early_stopping = early_stopping
-        self.seed = seed
-        self.device = device
-        self.precision = precision
-        self.progress = progress
+    def __init__(self, **parameters: Any) -> None:
+        unknown = set(parameters) - set(PARAMETERS)
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no parameter {', '.join(sorted(unknown))}.")
+        for name, value in (PARAMETERS | parameters).items():
+            setattr(self, name, value)
+
+    # What scikit-learn, help() and notebooks read.
+    __init__.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter("self", Parameter.POSITIONAL_OR_KEYWORD),
+            *(Parameter(name, Parameter.KEYWORD_ONLY, default=value) for name, value in PARAMETERS.items()),
+        ]
+    )
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        lines = [f"{each.name}: {each.help}" for each in options_of(Config) if each.name in PARAMETERS]
+        lines.append("progress: Show a progress bar on standard error.")
+        cls.__doc__ = f"{cls.__doc__}\n    Parameters:\n\n    " + "\n    ".join(lines) + "\n"
+
+    # ------------------------------------------------------------------------------------------------------- parameters
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters; `deep`, the options of its parts too, such as decoder__scale."""
+        parameters: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            for family in FAMILIES:
+                spec = self._part(family)
+                parameters |= {f"{family}__{field.name}": getattr(spec, field.name) for field in fields(spec)}
+        return parameters
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters, or with decoder__scale=2.0 and the like options of its parts."""
+        nested = {name: value for name, value in parameters.items() if name.startswith(_NESTED)}
+        super().set_params(**{name: value for name, value in parameters.items() if name not in nested})
+        for name, value in nested.items():
+            family, _, option = name.partition("__")
+            spec = self._part(family)
+            if option not in {field.name for field in fields(spec)}:
+                raise ValueError(f"{family} {spec.name} has no option {option!r}.")
+            setattr(self, family, replace(spec, **{option: value}))
+        return self
+
+    def _part(self, family: str) -> Any:
+        """The part of a family that is given or, if none is, the model's own."""
+        given = getattr(self, family)
+        return find(family, PRESETS[self._model][family] if given is None else given)
+
+    def _config(self) -> Config:
+        true_or_false(self.progress, "progress")
+        return Config(model=self._model, **{name: getattr(self, name) for name in PARAMETERS if name != "progress"})
+
+    # ---------------------------------------------------------------------------------------------------------- fitting
 
     def fit(
         self,
@@ -75,7 +105,7 @@ class _GraphAutoEncoder(Predictor, BaseEstimator):  # type: ignore[misc]  # scik
         y: None = None,
         *,
         validation: HeldOut | None = None,
-        checkpoint: str | Path | Workplace | None = None,
+        checkpoint: str | Path | None = None,
         checkpoint_every: float | None = None,
     ) -> Self:
         """Train on a graph: a `Graph`, or whatever one of its constructors takes (edges, SciPy, NetworkX, PyG, frames).
@@ -83,153 +113,91 @@ class _GraphAutoEncoder(Predictor, BaseEstimator):  # type: ignore[misc]  # scik
         `validation` pairs are scored every few iterations; early stopping needs them. `y` is ignored, as scikit-learn's
         protocol has it for unsupervised estimators.
 
-        `checkpoint` names a folder to keep the state of the training in, now and then or `checkpoint_every` so many
-        seconds (0: after every iteration). If it holds the state of the same training, that is gone on with, to the
-        same bits as without an interruption; a state of any other training is refused. Ctrl-C keeps the state first.
-        The folder stays after training; `save` into the run folder that it lies in removes it.
+        `checkpoint` names a folder to save the state of the training in, now and then or `checkpoint_every` so many
+        seconds (0: after every iteration). If it holds the state of the same training, that is continued, to the same
+        bits as without an interruption; a state of any other training is refused. Ctrl-C saves the state first. The
+        folder stays after training; `save` into the run folder that it lies in removes it.
         """
         del y
-        config = self._config()
-        graph = Graph.of(graph)
-        if validation is not None:
-            validation = check_held_out(validation, graph.num_nodes, "validation")
-            require_unseen(validation, graph)
-        if config.early_stopping is not None and not validation:
-            raise InputError("early_stopping: there is nothing to stop by; hold out validation pairs (val above 0).")
-        _check_checkpoint(checkpoint, checkpoint_every)
-        require_room(graph, config, checkpoints=checkpoint is not None)
-        if not config.features:
-            graph = graph.without_features()
-        watcher, keeper = Watcher(), None
+        job = Job.of(graph, self._config(), validation)
+        folder = _checkpoint_folder(checkpoint, checkpoint_every)
+        require_room(job, checkpoints=folder is not None)
         with ExitStack() as entered:
-            if self.progress:
-                watcher = entered.enter_context(ProgressBar(config.iterations))
-            if checkpoint is not None:
-                owner = Owner.of(graph, config, validation)
-                keeper = entered.enter_context(
-                    checkpoint.checkpoints(owner, every=checkpoint_every, watcher=watcher)
-                    if isinstance(checkpoint, Workplace)
-                    else Checkpoints(Path(checkpoint), owner, every=checkpoint_every, watcher=watcher)
+            callback = entered.enter_context(ProgressBar(job.config.iterations)) if self.progress else Callback()
+            checkpointer = None
+            if folder is not None:
+                checkpointer = entered.enter_context(
+                    FolderCheckpointer(folder, Fingerprint.of(job), every=checkpoint_every, callback=callback)
                 )
-            trained = train(graph, config, validation, watcher, keeper)
-        self.config_ = config
-        self.checkpoint_ = Path(checkpoint).resolve() if isinstance(checkpoint, str | Path) else None
-        self.run_ = None
-        self.recipe_: FeatureRecipe | None = None  # how a node table became the features, of a run that was loaded
-        self.graph_ = graph
-        self.known_ = NO_PAIRS
-        self.calibration_ = None
-        self.n_features_in_ = graph.num_features
-        self.validation_ = validation
-        self.model_ = trained.model.cpu()
-        self.latent_ = {head: getattr(trained.posterior, head).cpu() for head in trained.posterior.heads}
-        self.history_ = trained.history
-        self.objective_ = trained.objective
-        self.objective_reason_ = trained.objective_reason
-        self.seconds_ = trained.seconds
-        self.best_iteration_ = trained.best_iteration
+            trained = train(job, callback, checkpointer)
+        self.fitted_ = Fitted.of(Run.of(trained), None if folder is None else folder.resolve())
         return self
 
     def fit_transform(self, graph: Any, y: None = None, *, validation: HeldOut | None = None) -> FloatArray:
         """Train on a graph and return its embeddings."""
         return self.fit(graph, y, validation=validation).transform()
 
-    def save(self, folder: str | Path, *, split: LinkSplit | None = None, overwrite: bool = False) -> None:
-        """Keep the trained model as a run folder, with the split it belongs to if that is given."""
-        check_is_fitted(self)
-        with new_run_folder(as_path(folder, "folder"), overwrite=overwrite, checkpoint=self.checkpoint_) as place:
-            place.write(self.to_run(split))
+    def score(self, held_out: HeldOut, y: None = None) -> float:
+        """AUC on held-out pairs, as a fraction of 1: one number, which scikit-learn's tools compare models by.
 
-    def to_run(
-        self, split: LinkSplit | None = None, *, dataset: str | None = None, recipe: FeatureRecipe | None = None
-    ) -> Run:
-        """Everything a run folder keeps, scores on the split's held-out pairs and the features' recipe included."""
+        `metrics` has AP beside it, and `vgae.evaluate` more.
+        """
+        del y
+        return self.metrics(held_out)["auc"]
+
+    def _fitted(self) -> Fitted:
         check_is_fitted(self)
-        if self.calibration_ is not None:
+        return self.fitted_
+
+    def _device(self) -> torch.device:
+        return choose_device(self.device)
+
+    # ----------------------------------------------------------------------------------------------------------- saving
+
+    def save(self, folder: str | Path, *, split: LinkSplit | None = None, overwrite: bool = False) -> None:
+        """Save the trained model as a run folder, with the split it belongs to if that is given."""
+        run, checkpoint = self.to_run(split), self._fitted().checkpoint
+        with new_run_folder(as_path(folder, "folder"), overwrite=overwrite, checkpoint=checkpoint) as writer:
+            writer.write(run)
+
+    def to_run(self, split: LinkSplit | None = None) -> Run:
+        """Everything that a run folder holds, scores on the split's held-out pairs included."""
+        fitted = self._fitted()
+        if not fitted.on_own_graph:
             raise InputError("This model is on another graph than it was trained on; save the one that was trained.")
-        if split is None and self.run_ is not None:
-            return self.run_
-        if split is not None and not split.is_trained_by(self.graph_):
-            raise InputError("split: the model was not fitted on the training graph of this split.")
-        if split is None:
-            split = LinkSplit(self.graph_, self.validation_ or HeldOut.none(), HeldOut.none(), seed=0)
-        split = replace(split, train=replace(split.train, features=self.graph_.features))
-        return Run(
-            config=self.config_,
-            model=self.model_,
-            latent=self.latent_,
-            split=split,
-            history=self.history_,
-            metrics=evaluate_split(self, split),
-            recipe=recipe if self.n_features_in_ else None,
-            facts=Facts(
-                dataset=dataset,
-                num_features=self.n_features_in_,
-                graph_hash=self.graph_.content_hash,
-                objective=self.objective_,
-                objective_reason=self.objective_reason_,
-                best_iteration=self.best_iteration_,
-                seconds=self.seconds_,
-            ),
-        )
+        return fitted.run if split is None else fitted.run.scored_on(split)
 
     @classmethod
     def from_run(cls, run: Run) -> Self:
-        """The fitted estimator that a run was written from; its graph comes back without features.
-
-        A device that is not there, such as the GPU of another machine, becomes auto.
-        """
-        parameters = asdict(run.config)
-        del parameters["model"]
+        """The fitted estimator of a run. A device that is not there, such as another machine's GPU, becomes auto."""
+        values = {name: getattr(run.config, name) for name in PARAMETERS if name != "progress"}
+        own = {family: find(family, name) for family, name in PRESETS[cls._model].items()}
+        values |= {family: None for family, spec in own.items() if values[family] == spec}
         try:
             choose_device(run.config.device)
         except InputError:
-            parameters["device"] = "auto"
-        estimator = cls(**parameters)
-        estimator.checkpoint_ = None
-        estimator.config_ = run.config
-        estimator.run_ = run
-        estimator.recipe_ = run.recipe
-        estimator.graph_ = run.split.train
-        estimator.known_ = NO_PAIRS
-        estimator.calibration_ = None
-        estimator.validation_ = run.split.val
-        estimator.model_ = run.model
-        estimator.latent_ = run.latent
-        estimator.history_ = run.history
-        estimator.n_features_in_ = run.facts.num_features
-        estimator.objective_ = run.facts.objective
-        estimator.objective_reason_ = run.facts.objective_reason
-        estimator.best_iteration_ = run.facts.best_iteration
-        estimator.seconds_ = run.facts.seconds
+            values["device"] = "auto"
+        estimator = cls(**values)
+        estimator.fitted_ = Fitted.of(run)
         return estimator
 
-    def _config(self) -> Config:
-        parameters = self.get_params()
-        if not isinstance(parameters.pop("progress"), bool | np.bool_):
-            raise InputError(f"progress: True or False is needed, got {self.progress!r}.")
-        return Config(model=self._model, **parameters)
 
-
-def _check_checkpoint(checkpoint: Any, every: Any) -> None:
-    """The folder for checkpoints and the pause between them must be such."""
-    if every is not None:
-        number = isinstance(every, int | float | np.integer | np.floating) and not isinstance(every, bool)
-        if not number or not 0 <= every < math.inf:
-            raise InputError(f"checkpoint_every: a number of seconds from 0 is needed, got {every!r}.")
-        if checkpoint is None:
+def _checkpoint_folder(checkpoint: Any, every: Any) -> Path | None:
+    """The folder for checkpoints, if one is named."""
+    if checkpoint is None:
+        if every is not None:
             raise InputError("checkpoint_every: there is no folder to write to; name one (checkpoint).")
-    if checkpoint is None or isinstance(checkpoint, Workplace):
-        return
+        return None
     if not isinstance(checkpoint, str | Path) or not str(checkpoint) or "\0" in str(checkpoint):
         raise InputError(f"checkpoint: the name of a folder is needed, got {checkpoint!r}.")
+    return Path(checkpoint)
 
 
 class GAE(_GraphAutoEncoder):
     """Graph auto-encoder: a GCN encoder, a point for each node, an inner-product decoder.
 
     >>> model = GAE(latent_dim=16, seed=0).fit(split.train, validation=split.val)  # doctest: +SKIP
-    >>> model.score(split.test)  # doctest: +SKIP
+    >>> model.metrics(split.test)  # doctest: +SKIP
     """
 
     _model = "gae"
@@ -239,7 +207,7 @@ class VGAE(_GraphAutoEncoder):
     """Variational graph auto-encoder: a GCN encoder, a normal distribution for each node, an inner-product decoder.
 
     >>> model = VGAE(latent_dim=16, seed=0).fit(split.train, validation=split.val)  # doctest: +SKIP
-    >>> model.score(split.test)  # doctest: +SKIP
+    >>> model.metrics(split.test)  # doctest: +SKIP
     """
 
     _model = "vgae"
@@ -249,6 +217,6 @@ ESTIMATORS: dict[str, type[GAE] | type[VGAE]] = {"gae": GAE, "vgae": VGAE}
 
 
 def load(folder: str | Path) -> GAE | VGAE:
-    """The fitted estimator kept in a run folder."""
+    """The fitted estimator that is saved in a run folder."""
     run = read_run(as_path(folder, "folder"))
     return ESTIMATORS[run.config.model].from_run(run)

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from vgae.evaluation.metrics import Scores
@@ -58,7 +58,8 @@ class Calibration:
             margins = np.where(labels, 1.0, -1.0) * np.exp(log_scale) * logits
             return float(weights @ np.logaddexp(0.0, -margins))
 
-        best = minimize_scalar(log_loss, bounds=(np.log(LEAST_SCALE), np.log(LARGEST_SCALE)), method="bounded")
+        optimize = import_module("scipy.optimize")  # takes a quarter of a second to load, which training does not need
+        best = optimize.minimize_scalar(log_loss, bounds=(np.log(LEAST_SCALE), np.log(LARGEST_SCALE)), method="bounded")
         return cls(shift, float(np.exp(best.x)))
 
 

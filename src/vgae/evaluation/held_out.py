@@ -46,7 +46,7 @@ def require_unseen(validation: HeldOut, graph: Graph) -> None:
     if not len(validation.links) or not len(validation.non_links):
         raise InputError(
             f"validation: links and non-links are needed, got {len(validation.links)} links and "
-            f"{len(validation.non_links)} non-links; without any of both, training goes on unwatched."
+            f"{len(validation.non_links)} non-links; leave validation out to train without."
         )
     if bool((validation.pairs[:, 0] == validation.pairs[:, 1]).any()):
         raise InputError("validation: there is a pair of a node with itself, which can be no link.")

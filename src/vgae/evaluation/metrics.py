@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from vgae.errors import InputError
 
@@ -25,12 +24,27 @@ def auc_and_ap(links: Scores, non_links: Scores) -> dict[str, float]:
         raise InputError(
             f"Links and non-links are needed to score, and there are {len(links)} links and {len(non_links)} non-links."
         )
-    labels = np.arange(len(links) + len(non_links)) < len(links)
+    if not (np.isfinite(links).all() and np.isfinite(non_links).all()):
+        raise InputError("Scores are needed that are finite numbers, and some of these are infinite or undefined.")
+    return {"auc": area_under_roc(links, non_links), "ap": average_precision(links, non_links)}
+
+
+def area_under_roc(links: Scores, non_links: Scores) -> float:
+    """AUC by counting: of all pairs of a link and a non-link, those in which the link scores above, ties as half."""
+    ordered = np.sort(non_links)
+    below, not_above = (int(np.searchsorted(ordered, links, side=side).sum()) for side in ("left", "right"))
+    return (below + not_above) / (2 * len(links) * len(non_links))
+
+
+def average_precision(links: Scores, non_links: Scores) -> float:
+    """AP over the different scores, from the highest down; those that are equal are taken at once."""
     scores = np.concatenate([links, non_links])
-    return {
-        "auc": float(roc_auc_score(labels, scores)),
-        "ap": float(average_precision_score(labels, scores)),
-    }
+    order = np.argsort(-scores, kind="stable")
+    is_last = np.append(np.diff(scores[order]) != 0, True)
+    found = np.cumsum(order < len(links))[is_last]
+    taken = np.flatnonzero(is_last) + 1
+    gained = np.diff(found / len(links), prepend=0.0)
+    return float(np.sum((gained * (found / taken))[::-1]))
 
 
 def mean_reciprocal_rank(links: Scores, non_links: Scores) -> float:

@@ -35,6 +35,7 @@ from vgae.io.storage import atomic_write, read_json, write_json
 from vgae.machine import describe_machine
 from vgae.memory import bytes_free
 from vgae.train.config import Config
+from vgae.train.job import Job
 from vgae.train.loop import train
 from vgae.version import __version__
 
@@ -196,7 +197,7 @@ class Store:
 
     def __init__(self, folder: Path, *, splits: int) -> None:
         self.folder, self.splits = folder, splits
-        description = {"format": FORMAT, "vgae": __version__, "splits": splits, "protocol": asdict(PROTOCOL)}
+        description = {"format": FORMAT, "vgae": __version__, "splits": splits, "protocol": PROTOCOL.to_json()}
         path = folder / "reproduction.json"
         if path.exists():
             found = read_json(path)
@@ -280,7 +281,9 @@ def reproduce(tasks: Sequence[Task], store: Store, *, workers: int | None = None
 def embed_cora(latent_dim: int = PROTOCOL.latent_dim) -> tuple[npt.NDArray[np.float32], Graph]:
     """What Figure 1 shows: the embedding of an unsupervised VGAE on Cora, and the graph it was trained on."""
     graph = split_links(load_dataset("cora"), seed=0).train
-    embedding: npt.NDArray[np.float32] = train(graph, replace(PROTOCOL, latent_dim=latent_dim)).posterior.mean.numpy()
+    embedding: npt.NDArray[np.float32] = (
+        train(Job.of(graph, replace(PROTOCOL, latent_dim=latent_dim))).latent["mean"].numpy()
+    )
     return embedding, graph
 
 
@@ -307,7 +310,7 @@ def _fit(task: Task, graph: Graph) -> Scorer:
         return BASELINES[task.method.lower()](graph, task.seed)
     model, features = task.method.rstrip("*").lower(), not task.method.endswith("*")
     config: Any = replace(PROTOCOL, model=model, features=features, seed=task.seed)
-    return train(graph if features else graph.without_features(), config)
+    return train(Job.of(graph, replace(config, features=features)))
 
 
 def _error(values: Sequence[float]) -> float | None:

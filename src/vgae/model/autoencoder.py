@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from vgae.model.decoders import InnerProduct
-from vgae.model.encoders import GCN
+from vgae.model.decoders import Decoder, DecoderSpec
+from vgae.model.encoders import Encoder, EncoderSpec
 from vgae.model.inputs import EncoderInputs
 from vgae.model.kl import kl_divergence
-from vgae.model.posteriors import Delta, Normal
-from vgae.model.priors import StandardNormal
-
-MODELS: dict[str, type[Delta] | type[Normal]] = {"gae": Delta, "vgae": Normal}
+from vgae.model.posteriors import Posterior, PosteriorSpec
+from vgae.model.priors import Prior, PriorSpec
 
 
 class AutoEncoder(nn.Module):
     """Encoder → posterior → decoder, and the prior that the posterior is held against."""
 
-    def __init__(
-        self,
-        encoder: GCN,
-        posterior: type[Delta] | type[Normal],
-        prior: StandardNormal,
-        decoder: InnerProduct,
-    ) -> None:
+    def __init__(self, encoder: Encoder, posterior: PosteriorSpec, prior: Prior, decoder: Decoder) -> None:
         super().__init__()
         self.encoder = encoder
         self.posterior = posterior
         self.prior = prior
         self.decoder = decoder
 
-    @classmethod
-    def from_paper(
-        cls, model: str, input_dim: int, hidden_dim: int, latent_dim: int, generator: torch.Generator
-    ) -> AutoEncoder:
-        """The paper's GAE or VGAE, freshly initialised."""
-        posterior = MODELS[model]
-        encoder = GCN(input_dim, hidden_dim, latent_dim, posterior.heads, generator)
-        return cls(encoder, posterior, StandardNormal(), InnerProduct())
-
-    def encode(self, inputs: EncoderInputs) -> Delta | Normal:
+    def encode(self, inputs: EncoderInputs) -> Posterior:
         """q(Z | X, A)."""
-        return self.posterior(**self.encoder(inputs))
+        return self.posterior.build(self.encoder(inputs))
 
     @torch.no_grad()
     def score_pairs(self, z: Tensor, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
@@ -53,6 +38,37 @@ class AutoEncoder(nn.Module):
         logits: npt.NDArray[np.float32] = self.decoder.logits(z, index).cpu().numpy()
         return logits
 
-    def kl(self, posterior: Delta | Normal) -> Tensor:
+    def kl(self, posterior: Posterior) -> Tensor:
         """KL(q ‖ p), summed over nodes."""
         return kl_divergence(posterior, self.prior).sum()
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The four parts of an auto-encoder and its widths: all that is needed to build one, but for the graph's."""
+
+    encoder: EncoderSpec
+    posterior: PosteriorSpec
+    prior: PriorSpec
+    decoder: DecoderSpec
+    hidden_dim: int
+    latent_dim: int
+
+    @property
+    def heads(self) -> dict[str, int]:
+        """The outputs of the encoder, by name, and their widths."""
+        return self.posterior.heads(self.latent_dim)
+
+    def build(self, input_dim: int, generator: torch.Generator) -> AutoEncoder:
+        """A freshly initialised auto-encoder of a graph with so many feature columns."""
+        return AutoEncoder(
+            encoder=self.encoder.build(input_dim, self.hidden_dim, self.heads, generator),
+            posterior=self.posterior,
+            prior=self.prior.build(self.latent_dim, generator),
+            decoder=self.decoder.build(self.latent_dim, generator),
+        )
+
+    def outline(self, input_dim: int) -> AutoEncoder:
+        """The same with the shapes of its weights, and no memory for them."""
+        with torch.device("meta"):
+            return self.build(input_dim, torch.Generator("cpu"))

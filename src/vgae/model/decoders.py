@@ -5,65 +5,89 @@ A decoder that can, declares its factors,
     logit_ij = q_i·k_j + r_i + c_j   with q, k, r, c functions of Z,
 
 and thereby trains with the exact objective over all pairs. The inner product of the paper has q = k = Z and no biases.
+A decoder without factors gives the logits of single pairs and trains with the sampled objective.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
-
-@dataclass(frozen=True, eq=False)
-class Factors:
-    """Factors of all N² logits; k=None means k = q, a missing bias is zero."""
-
-    q: Tensor
-    k: Tensor | None = None
-    row_bias: Tensor | None = None
-    column_bias: Tensor | None = None
-
-    def logits(self, pairs: Tensor) -> Tensor:
-        """Logits of M×2 pairs."""
-        tails, heads = pairs.unbind(dim=1)
-        other = self.q if self.k is None else self.k
-        logits = (self.q.index_select(0, tails) * other.index_select(0, heads)).sum(dim=1)
-        if self.row_bias is not None:
-            logits = logits + self.row_bias.index_select(0, tails)
-        if self.column_bias is not None:
-            logits = logits + self.column_bias.index_select(0, heads)
-        return logits
+from vgae.model.spec import Spec, register
+from vgae.ops import Factors
 
 
-class Decoder(Protocol):
-    """What every decoder offers; `symmetric` promises logit_ij = logit_ji."""
+class Decoder(nn.Module):
+    """What every decoder offers; `symmetric` promises logit_ij = logit_ji, `factorised` that there are factors."""
 
-    symmetric: bool
+    symmetric: bool = True
+    factorised: bool = True
+
+    def factors(self, z: Tensor) -> Factors | None:
+        """The factors at these embeddings, or None where there are none."""
+        raise NotImplementedError
+
+    def logits(self, z: Tensor, pairs: Tensor) -> Tensor:
+        """Logits of M×2 pairs, from the factors; a decoder without them has its own."""
+        return self.require_factors(z).logits(pairs)
+
+    def require_factors(self, z: Tensor) -> Factors:
+        """The factors, where nothing can be done without."""
+        factors = self.factors(z)
+        if factors is None:
+            raise TypeError(f"{type(self).__name__} has no factors.")
+        return factors
+
+
+class DecoderSpec(Spec):
+    """A kind of decoder.
+
+    One that has nothing to learn defines `factors`, or `logits` with factorised = False; one that has weights builds a
+    `Decoder` of its own.
+    """
+
+    symmetric: ClassVar[bool] = True
+    factorised: ClassVar[bool] = True
+
+    def build(self, latent_dim: int, generator: torch.Generator) -> Decoder:  # noqa: ARG002 - of those with weights
+        """The decoder of embeddings of so many dimensions; its weights are drawn from the generator."""
+        return _Weightless(self)
+
+    def factors(self, z: Tensor) -> Factors | None:  # noqa: ARG002 - of those that have factors
+        """The factors at these embeddings."""
+        return None
 
     def logits(self, z: Tensor, pairs: Tensor) -> Tensor:
         """Logits of M×2 pairs."""
+        factors = self.factors(z)
+        if factors is None:
+            raise NotImplementedError(f"{type(self).__name__} defines neither factors nor logits")
+        return factors.logits(pairs)
 
 
-class FactorisedDecoder(Decoder, Protocol):
-    """A decoder whose logits have factors."""
+class _Weightless(Decoder):
+    """A decoder that is its options and nothing else."""
 
-    def factors(self, z: Tensor) -> Factors:
-        """The factors at these embeddings."""
+    def __init__(self, spec: DecoderSpec) -> None:
+        super().__init__()
+        self.spec = spec
+        self.symmetric, self.factorised = spec.symmetric, spec.factorised
+
+    def factors(self, z: Tensor) -> Factors | None:
+        return self.spec.factors(z)
+
+    def logits(self, z: Tensor, pairs: Tensor) -> Tensor:
+        return self.spec.logits(z, pairs)
 
 
-class InnerProduct(nn.Module):
+@register("decoder", "inner_product")
+@dataclass(frozen=True)
+class InnerProduct(DecoderSpec):
     """logit_ij = z_i·z_j, the paper's decoder."""
-
-    symmetric = True
 
     def factors(self, z: Tensor) -> Factors:
         """q = k = z."""
         return Factors(z)
-
-    def logits(self, z: Tensor, pairs: Tensor) -> Tensor:
-        """z_i·z_j for each pair."""
-        return self.factors(z).logits(pairs)
-
-
-DECODERS = {"inner_product": InnerProduct}

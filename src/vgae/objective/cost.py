@@ -1,6 +1,6 @@
 """What training would cost on this machine, before anything is allocated, and which objective is affordable.
 
-Memory is arithmetic (vgae.objective.workload). Time is arithmetic times three rates that a short calibration measures:
+Memory is arithmetic (vgae.objective.workload). Time is arithmetic times three rates that a short measurement gives:
 pairs per second of the all-pairs op, numbers per second that sparse products and gathers move, and the fixed cost of a
 step. On graphs so small that the exact objective is affordable on any machine, nothing is measured.
 """
@@ -53,7 +53,9 @@ class Choice:
     reason: str
 
 
-def calibrate(device: torch.device, latent_dim: int, *, symmetric: bool = True, precision: str = "highest") -> Rates:
+def measure_rates(
+    device: torch.device, latent_dim: int, *, symmetric: bool = True, precision: str = "highest"
+) -> Rates:
     """Measure this machine, in a fraction of a second (on a GPU after the kernels are compiled)."""
     num_nodes = 150_000 if device.type == "cuda" else 3_000
     generator = torch.Generator().manual_seed(0)

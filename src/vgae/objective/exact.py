@@ -7,13 +7,13 @@ contributes (w - 1)·softplus(-s) - s to the second.
 """
 
 import torch
-from torch.nn.functional import softplus
 
 from vgae.graph.graph import Graph
+from vgae.likelihood.bernoulli import correction_at_ones
 from vgae.likelihood.positive_pairs import PositivePairs
 from vgae.model.autoencoder import AutoEncoder
-from vgae.model.posteriors import Delta, Normal
-from vgae.objective.terms import LossTerms, Weighting
+from vgae.model.posteriors import Posterior
+from vgae.objective.weighting import LossTerms, Weighting
 from vgae.ops import all_pairs_softplus
 
 
@@ -34,13 +34,13 @@ class ExactObjective:
         self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device)
 
     def __call__(
-        self, model: AutoEncoder, posterior: Delta | Normal, generator: torch.Generator, *, value: bool = True
+        self, model: AutoEncoder, posterior: Posterior, generator: torch.Generator, *, value: bool = True
     ) -> LossTerms:
         """The terms at one draw from the posterior; without `value`, NaN in place of the reconstruction's value."""
-        factors = model.decoder.factors(posterior.sample(generator))
+        factors = model.decoder.require_factors(posterior.sample(generator))
         everywhere = all_pairs_softplus(
             factors.q, factors.k, factors.row_bias, factors.column_bias, value=value, precision=self.precision
         )
         logits = factors.logits(self.positives.pairs)
-        at_positives = (self.weighting.positive_weight - 1) * softplus(-logits) - logits
+        at_positives = correction_at_ones(logits, self.weighting.positive_weight)
         return self.weighting.terms(everywhere + self.positives.sum(at_positives), model.kl(posterior))

@@ -9,14 +9,14 @@ are drawn exactly, as in vgae.graph.negatives: number the N² cells row by row; 
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
+from vgae.likelihood.bernoulli import loss_at_ones, loss_at_zeros
 from vgae.likelihood.positive_pairs import PositivePairs
 from vgae.model.autoencoder import AutoEncoder
-from vgae.model.posteriors import Delta, Normal
-from vgae.objective.terms import LossTerms, Weighting
+from vgae.model.posteriors import Posterior
+from vgae.objective.weighting import LossTerms, Weighting
 
 
 class SampledObjective:
@@ -35,8 +35,8 @@ class SampledObjective:
         self.num_nodes = graph.num_nodes
         self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device)
         self.num_negatives = 2 * graph.num_edges if num_negatives is None else num_negatives
-        tails, heads = PositivePairs.of(graph, symmetric=False, device=device).pairs.unbind(dim=1)
-        cells = (tails * graph.num_nodes + heads).sort().values
+        sources, targets = PositivePairs.of(graph, symmetric=False, device=device).pairs.unbind(dim=1)
+        cells = (sources * graph.num_nodes + targets).sort().values
         self.num_zeros = graph.num_nodes**2 - len(cells)
         if self.num_zeros == 0:
             raise InputError(
@@ -49,17 +49,17 @@ class SampledObjective:
         device = self.zeros_before.device
         chosen = torch.randint(self.num_zeros, (self.num_negatives,), generator=generator, device=device)
         cells = chosen + torch.searchsorted(self.zeros_before, chosen, right=True)
-        tails = cells.div(self.num_nodes, rounding_mode="floor")
-        return torch.stack([tails, cells - tails * self.num_nodes]).T
+        sources = cells.div(self.num_nodes, rounding_mode="floor")
+        return torch.stack([sources, cells - sources * self.num_nodes]).T
 
     def __call__(
-        self, model: AutoEncoder, posterior: Delta | Normal, generator: torch.Generator, *, value: bool = True
+        self, model: AutoEncoder, posterior: Posterior, generator: torch.Generator, *, value: bool = True
     ) -> LossTerms:
         """The terms at one draw from the posterior and one sample of the zeros; the value costs nothing extra here."""
         del value
         z = posterior.sample(generator)
-        at_positives = softplus(-model.decoder.logits(z, self.positives.pairs))
-        at_zeros = softplus(model.decoder.logits(z, self.sample_zeros(generator)))
+        at_positives = loss_at_ones(model.decoder.logits(z, self.positives.pairs))
+        at_zeros = loss_at_zeros(model.decoder.logits(z, self.sample_zeros(generator)))
         reconstruction = (
             self.weighting.positive_weight * self.positives.sum(at_positives)
             + self.num_zeros / self.num_negatives * at_zeros.sum()

@@ -72,19 +72,18 @@ class Workload:
         *,
         hidden_dim: int,
         latent_dim: int,
-        features: bool = True,
         num_heads: int = 2,
         num_negatives: int | None = None,
         symmetric: bool = True,
         early_stopping: bool = False,
         checkpoints: bool = False,
     ) -> Workload:
-        """The workload of a model on a graph, with its features or without."""
-        matrix = graph.features if features else None
+        """The workload of a model on a graph as the model sees it."""
+        matrix = graph.features
         return cls(
             num_nodes=graph.num_nodes,
             num_edges=graph.num_edges,
-            num_features=graph.num_features if features else 0,
+            num_features=graph.num_features,
             feature_entries=0 if matrix is None else int(matrix.size),
             sparse_features=sp.issparse(matrix),
             hidden_dim=hidden_dim,

@@ -1,11 +1,13 @@
 """The maths that must be fast: one signature, several implementations, one truth."""
 
 from vgae.ops.dispatch import PRECISIONS, all_pairs_softplus
+from vgae.ops.factors import Factors
 from vgae.ops.sparse import SparseMatrix
 from vgae.ops.topk import TopPairs, known_pairs, top_of_all, top_of_each_row
 
 __all__ = [
     "PRECISIONS",
+    "Factors",
     "SparseMatrix",
     "TopPairs",
     "all_pairs_softplus",

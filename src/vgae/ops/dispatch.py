@@ -24,6 +24,7 @@ WIDEST_FOR_TRITON, LONGEST_FOR_TRITON = 256, 2**23  # its indices have 32 bits
 SHORTEST_FOR_NUMBA = 2000  # rows; below, 200 iterations are over before loading the kernels has paid
 HAS_TRITON = find_spec("triton") is not None
 HAS_NUMBA = find_spec("numba") is not None
+OP = "vgae::all_pairs_softplus"
 KERNELS = {"blocked": "vgae.ops.blocked", "numba": "vgae.ops.numba_kernels", "triton": "vgae.ops.triton_sweep"}
 
 
@@ -73,13 +74,21 @@ def all_pairs_softplus(
     gradient = torch.is_grad_enabled() and any(
         tensor is not None and tensor.requires_grad for tensor in (q, k, row_bias, column_bias)
     )
-    result: Tensor = _all_pairs_softplus(
+    result: Tensor = torch.ops.vgae.all_pairs_softplus(
         q, k, row_bias, None if symmetric else column_bias, value, gradient, implementation, precision
     )[0]
     return result
 
 
-@torch.library.custom_op("vgae::all_pairs_softplus", mutates_args=())
+# By `define` and `impl`, because what `custom_op` wraps around an implementation imports PyTorch's compiler.
+torch.library.define(
+    OP,
+    "(Tensor q, Tensor? k, Tensor? row_bias, Tensor? column_bias, bool value, bool gradient, str implementation, "
+    "str precision) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+)
+
+
+@torch.library.impl(OP, "default")
 def _all_pairs_softplus(
     q: Tensor,
     k: Tensor | None,
@@ -117,8 +126,7 @@ def _all_pairs_softplus(
     )
 
 
-@_all_pairs_softplus.register_fake
-def _(
+def _shapes(
     q: Tensor,
     k: Tensor | None,
     row_bias: Tensor | None,
@@ -150,7 +158,8 @@ def _backward(ctx: Any, upstream: Tensor, *_: Tensor | None) -> tuple[Tensor | N
     return (*gradients, None, None, None, None)
 
 
-_all_pairs_softplus.register_autograd(_backward, setup_context=_keep_gradients)
+torch.library.register_fake(OP, _shapes)
+torch.library.register_autograd(OP, _backward, setup_context=_keep_gradients)
 
 
 def _float(tensor: Tensor | None) -> Tensor | None:

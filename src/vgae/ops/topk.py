@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from vgae.ops.dispatch import check_factors
+from vgae.ops.factors import Factors
 
 BLOCK = 4_000_000  # logits held at a time
 
@@ -26,29 +27,17 @@ class TopPairs:
     logits: Tensor
 
 
-def top_of_each_row(
-    q: Tensor,
-    k: Tensor | None,
-    row_bias: Tensor | None,
-    column_bias: Tensor | None,
-    *,
-    top: int,
-    rows: Sequence[int],
-    known: tuple[Tensor, Tensor],
-) -> TopPairs:
+def top_of_each_row(factors: Factors, *, top: int, rows: Sequence[int], known: tuple[Tensor, Tensor]) -> TopPairs:
     """The best `top` columns of each of these rows; `known` is a CSR structure (starts, columns) of pairs left out."""
     blocks = [
-        _best(_logits(q, k, row_bias, column_bias, block, known), top, block)
-        for block in torch.split(torch.tensor(list(rows), device=q.device), max(1, BLOCK // len(q if k is None else k)))
+        _best(_logits(factors, block, known), top, block)
+        for block in torch.split(torch.tensor(list(rows), device=factors.q.device), _num_rows(factors, BLOCK))
     ]
     return TopPairs(torch.cat([pairs for pairs, _ in blocks]), torch.cat([logits for _, logits in blocks]))
 
 
 def top_of_all(
-    q: Tensor,
-    k: Tensor | None,
-    row_bias: Tensor | None,
-    column_bias: Tensor | None,
+    factors: Factors,
     *,
     top: int,
     symmetric: bool,
@@ -56,11 +45,11 @@ def top_of_all(
     block_size: int = BLOCK,
 ) -> TopPairs:
     """The best `top` pairs of all; symmetric logits are those of undirected pairs, row before column."""
+    q = factors.q
     pairs, logits = q.new_empty(0, 2, dtype=torch.int64), q.new_empty(0)
-    num_columns = len(q if k is None else k)
-    for rows in torch.split(torch.arange(len(q), device=q.device), max(1, block_size // num_columns)):
+    for rows in torch.split(torch.arange(len(q), device=q.device), _num_rows(factors, block_size)):
         first = int(rows[0]) if symmetric else 0
-        block = _logits(q, k, row_bias, column_bias, rows, known, first)
+        block = _logits(factors, rows, known, first)
         if symmetric:
             square = block[:, : len(rows)]
             square.masked_fill_(torch.ones_like(square, dtype=torch.bool).tril(), -torch.inf)
@@ -84,18 +73,16 @@ def known_pairs(pairs: np.ndarray, num_nodes: int, device: torch.device) -> tupl
     return torch.tensor(starts, device=device), torch.tensor(np.ascontiguousarray(both[:, 1]), device=device)
 
 
-def _logits(
-    q: Tensor,
-    k: Tensor | None,
-    row_bias: Tensor | None,
-    column_bias: Tensor | None,
-    rows: Tensor,
-    known: tuple[Tensor, Tensor],
-    first: int = 0,
-) -> Tensor:
+def _num_rows(factors: Factors, block_size: int) -> int:
+    """Rows of a block of so many logits."""
+    return max(1, block_size // len(factors.columns))
+
+
+def _logits(factors: Factors, rows: Tensor, known: tuple[Tensor, Tensor], first: int = 0) -> Tensor:
     """The logits of some rows, from the first column wanted on, minus infinity where a pair is left out."""
-    check_factors(q, k, row_bias, column_bias, None)
-    logits = q[rows] @ (q if k is None else k)[first:].T
+    q, row_bias, column_bias = factors.q, factors.row_bias, factors.column_bias
+    check_factors(q, factors.k, row_bias, column_bias, None)
+    logits = q[rows] @ factors.columns[first:].T
     if row_bias is not None:
         logits += row_bias[rows, None]
     if column_bias is not None:

@@ -1,6 +1,6 @@
 """The all-pairs op on a GPU: factors are measured, scaled and laid out, the kernels launched, and their sums collected.
 
-What the kernels do, and in which forms, is told in vgae.ops.triton_kernels. Nothing here waits for the device.
+What the kernels do, and in which forms, is described in vgae.ops.triton_kernels. Nothing here waits for the device.
 """
 
 # Triton ships no types for what a launch is.

@@ -18,7 +18,7 @@ from vgae.evaluation.metrics import Scores, auc_and_ap
 from vgae.graph.pairs import AnyArray, Pairs
 from vgae.io.storage import atomic_write
 from vgae.screen import visible
-from vgae.train.loop import LogEntry
+from vgae.train.state import LogEntry
 
 Points = npt.NDArray[np.floating]
 

@@ -1,34 +1,24 @@
-"""Checkpoints: the state of a training run in a folder, from which another process goes on to the same bits.
+"""Checkpoints: the state of a training run in a folder, from which another process continues to the same bits.
 
     state-N.safetensors   the tensors after iteration N: weights, the best weights, Adam's moments, the generator
-    checkpoint.json       N, the objective, the history, the number of threads, whom all this belongs to, and the hashes
+    checkpoint.json       N, the objective, the history, the number of threads, the training's fingerprint, and hashes
 
 The tensors are written first, under a name of their own; then checkpoint.json is replaced in one step, and only then do
 the tensors of the checkpoint before go. A process that is killed at any moment leaves the one or the other. Nothing
 that is loaded can execute code.
 
 A checkpoint that cannot be written, for want of room on the disk or for any other reason, does not end the training:
-it goes on without, says so once, and tries again when the next one is due.
-
-When one is written is a matter of time. With e the seconds since training started in this process, w those spent on
-writing, and d what the next write should take (the last one's time; before the first, a guess by its size), one is
-written as soon as
-
-    w + d ≤ SHARE·e   and   PAUSE seconds have passed since the last one or the start.
-
-So writing stays within that share of the time, but for what a single write takes longer than the one before it, which
-later ones wait for; and a training that is over in a few seconds writes nothing.
+training continues, warns once, and tries again when the next one is due.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -40,15 +30,16 @@ from safetensors.torch import save as serialize
 from torch import Tensor
 
 from vgae.errors import InputError, TrainingError
-from vgae.graph.graph import Graph
-from vgae.graph.split import HeldOut
 from vgae.io.storage import atomic_write, hash_json, make_folder, read_json, read_plain, sync_folder, write_json
+from vgae.options import number
 from vgae.runs.checks import HEADER, check_history, check_keys, check_version, is_number
-from vgae.train.config import Config, choose_device
-from vgae.train.interrupt import StopRequest
+from vgae.runs.fingerprint import Fingerprint
 from vgae.runs.lock import locked
+from vgae.runs.schedule import Schedule
+from vgae.train.callbacks import Callback, Checkpointer
+from vgae.train.interrupt import StopRequest
+from vgae.train.state import Layout, TrainingState
 from vgae.train.threads import same_threads
-from vgae.train.loop import Keeper, Layout, TrainingState, Watcher
 from vgae.version import __version__
 from vgae.visible import visible
 
@@ -60,96 +51,34 @@ STORED = r"(checkpoint\.json|state-\d+\.safetensors)"
 OWN_NAME = re.compile(rf"{re.escape(LOCK)}|{STORED}|\.{STORED}\..*")  # the last are temporary
 KEYS = {"format", "vgae", "torch", "owner", "iteration", "seconds", "objective", "objective_reason"}
 KEYS |= {"best_iteration", "best_score", "history", "sha256", "hash"}
-SHARE = 0.01  # of the time may go into writing
-PAUSE = 10.0  # seconds between two checkpoints, at least
-SLOW_DISK = 100e6  # bytes per second, assumed until one checkpoint has been written
 LARGEST_STEP = 2**24  # Adam counts in float32, which counts no further
 MOST_THREADS = 2**16
 
 
-@dataclass(frozen=True)
-class Owner:
-    """What a checkpoint belongs to: it is of no use to anything else."""
+class FolderCheckpointer(Checkpointer):
+    """Saves the state of a training in a folder while it is entered; one process at a time.
 
-    config: Config
-    graph_hash: str
-    validation_hash: str
-    device: str
-
-    @classmethod
-    def of(cls, graph: Graph, config: Config, validation: HeldOut | None) -> Owner:
-        """The training of a configured model on a graph."""
-        pairs = hashlib.sha256()
-        for part in (validation.links, validation.non_links) if validation else ():
-            pairs.update(f"{len(part)}".encode() + part.astype("<i8").tobytes())
-        return cls(config, graph.content_hash, pairs.hexdigest(), choose_device(config.device).type)
-
-    def require_same(self, described: dict[str, Any]) -> None:
-        """Refuse what belongs to another training, as checkpoint.json describes it, and say in what it differs."""
-        theirs = Config.from_json(described["config"])
-        found = list(theirs.differences(self.config))
-        if described["device"] != self.device:
-            found.append(f"device {described['device']}, not {self.device}")
-        if described["graph_hash"] != self.graph_hash:
-            found.append("another training graph")
-        if described["validation_hash"] != self.validation_hash:
-            found.append("other validation pairs")
-        if found:
-            raise InputError(
-                f"the checkpoint there is of another training ({'; '.join(found)}); "
-                "go on with what it was started with, or --overwrite it (in Python, delete it) to start again"
-            )
-
-
-class Schedule:
-    """Says when the next checkpoint is due; `every` so many seconds, or (None) by the rule above."""
-
-    def __init__(
-        self, expected: float, *, every: float | None = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.expected, self.every, self.clock = expected, every, clock
-        self.started = self.last = clock()
-        self.spent = 0.0
-
-    def due(self) -> bool:
-        """Whether to write now."""
-        now = self.clock()
-        if self.every is not None:
-            return now - self.last >= self.every
-        return now - self.last >= PAUSE and self.spent + self.expected <= SHARE * (now - self.started)
-
-    def wrote(self, seconds: float) -> None:
-        """A checkpoint has just been written, in so many seconds."""
-        self.spent += seconds
-        self.expected = seconds
-        self.last = self.clock()
-
-
-class Checkpoints(Keeper):
-    """Keeps a training run's state in a folder while it is entered; one process at a time.
-
-    Ctrl-C is heard between two iterations: the state is kept, and then KeyboardInterrupt is raised. A training that
-    diverges takes its checkpoints with it.
+    Ctrl-C is noticed between two iterations: the state is saved, and then KeyboardInterrupt is raised. A training that
+    diverges takes its checkpoints with it. `is_locked` says that whoever makes this holds the folder's lock already.
     """
 
     def __init__(
         self,
         folder: Path,
-        owner: Owner,
+        fingerprint: Fingerprint,
         *,
         every: float | None = None,
-        watcher: Watcher | None = None,
+        callback: Callback | None = None,
         clock: Callable[[], float] = time.monotonic,
         is_locked: bool = False,
     ) -> None:
-        if every is not None and (not isinstance(every, int | float) or not 0 <= every < math.inf):
-            raise InputError(f"checkpoint_every: a number of seconds from 0 is needed, got {every!r}.")
-        self.folder, self.owner, self.every, self.clock, self.is_locked = folder, owner, every, clock, is_locked
-        self.watcher = watcher or Watcher()
-        self.stop = StopRequest(self.watcher.stopping)
+        self.folder, self.fingerprint, self.is_locked = folder, fingerprint, is_locked
+        self.every, self.clock = check_pause(every), clock
+        self.callback = callback or Callback()
+        self.stop = StopRequest(self.callback.on_stop_request)
         self.open = ExitStack()
         self.made: list[Path] = []
-        self.schedule = Schedule(0.0, every=every, clock=clock)
+        self.schedule = Schedule(every=self.every, clock=clock)
         self.last: Callable[[], TrainingState] | None = None
         self.is_failing = False
 
@@ -177,63 +106,67 @@ class Checkpoints(Keeper):
             with suppress(OSError):
                 folder.rmdir()  # unless something is in it
 
-    def restore(self, layout: Layout) -> TrainingState | None:
-        """The state that is kept in the folder, checked; None if there is none."""
-        size = sum(shape.numel() * dtype.itemsize for shape, dtype in layout.values())
-        self.schedule = Schedule(size / SLOW_DISK, every=self.every, clock=self.clock)
+    def load(self, layout: Layout) -> TrainingState | None:
+        """The state that is saved in the folder, checked; None if there is none."""
+        self.schedule = Schedule(num_bytes_of(layout), every=self.every, clock=self.clock)
         if not has_checkpoint(self.folder):
             return None
-        state = read_checkpoint(self.folder, self.owner, layout)
-        if self.owner.device == "cpu":
-            self.open.enter_context(same_threads(state.threads, self.watcher))
+        state = read_checkpoint(self.folder, self.fingerprint, layout)
+        if self.fingerprint.device == "cpu":
+            self.open.enter_context(same_threads(state.threads, self.callback))
         return state
 
-    def offer(self, take_down: Callable[[], TrainingState]) -> None:
+    def after_iteration(self, snapshot: Callable[[], TrainingState]) -> None:
         """Write a checkpoint if one is due or Ctrl-C was pressed."""
-        self.last = take_down
+        self.last = snapshot
         if not self.stop.asked and not self.schedule.due():
             return
-        if self.owner.device == "cuda":
+        if self.fingerprint.device == "cuda":
             torch.cuda.synchronize()  # the steps that are still under way are not what writing costs
         began = self.clock()
-        state = take_down()
+        state = snapshot()
         self._write(state)
         self.schedule.wrote(self.clock() - began)
         if self.stop.asked:
             raise KeyboardInterrupt(f"Training was stopped after iteration {state.iteration}.")
 
-    def keep(self) -> bool:
-        """Write the state after the last iteration unless it is kept already; whether it is kept then.
+    def save_last(self) -> bool:
+        """Write the state after the last iteration unless it is saved already; whether it is saved then.
 
-        That can be done after the training too, as long as nobody goes on training the model.
+        That can be done after the training too, as long as nobody trains the model any further.
         """
         if self.last is None:
             return has_checkpoint(self.folder)
         state = self.last()
-        return kept_iteration(self.folder) == state.iteration or self._write(state)
+        return saved_iteration(self.folder) == state.iteration or self._write(state)
 
     def _write(self, state: TrainingState) -> bool:
-        """Write a checkpoint; whether that was possible. Whoever watches is told when it stops or starts to be."""
+        """Write a checkpoint; whether that was possible. The callback is warned when it stops or starts to be."""
         if not is_finite(state):  # training will notice at its next logged iteration
             return False
         try:
-            write_checkpoint(self.folder, self.owner, state)
+            write_checkpoint(self.folder, self.fingerprint, state)
         except OSError as error:
             if not self.is_failing:
-                self.watcher.noted(
+                self.callback.on_warning(
                     f"{self.folder}: the checkpoint after iteration {state.iteration} cannot be written "
-                    f"({error.strerror}); training goes on without, and tries again later"
+                    f"({error.strerror}); training continues without it, and tries again later"
                 )
             self.is_failing = True
             return False
         if self.is_failing:
-            self.watcher.noted(f"{self.folder}: checkpoints can be written again")
+            self.callback.on_warning(f"{self.folder}: checkpoints can be written again")
         self.is_failing = False
         return True
 
 
+def check_pause(every: Any) -> float | None:
+    """Seconds between two checkpoints, or None."""
+    return None if every is None else number(every, "checkpoint_every", least=0)
+
+
 def has_checkpoint(folder: Path) -> bool:
-    """Whether a folder keeps a state."""
+    """Whether a state is saved in a folder."""
     return (folder / DESCRIPTION).is_file()
 
 
@@ -255,8 +188,8 @@ def remove_checkpoint(folder: Path) -> None:
         _remove(folder, all_but=(LOCK,))
 
 
-def kept_iteration(folder: Path) -> int | None:
-    """The iteration whose state a folder keeps, as far as that can be read."""
+def saved_iteration(folder: Path) -> int | None:
+    """The iteration whose state is saved in a folder, as far as that can be read."""
     try:
         iteration = read_json(folder / DESCRIPTION, follow_links=False)["iteration"]
     except (InputError, KeyError):
@@ -270,14 +203,14 @@ def is_finite(state: TrainingState) -> bool:
     return all(bool(torch.isfinite(tensor).all()) for tensor in weights)
 
 
-def write_checkpoint(folder: Path, owner: Owner, state: TrainingState) -> None:
-    """Keep a state in place of the one before."""
+def write_checkpoint(folder: Path, fingerprint: Fingerprint, state: TrainingState) -> None:
+    """Save a state in place of the one before."""
     tensors = serialize(state.tensors)
     content = {
         "format": FORMAT,
         "vgae": __version__,
         "torch": torch.__version__,
-        "owner": asdict(owner),
+        "owner": fingerprint.to_json(),
         **{field.name: getattr(state, field.name) for field in fields(state) if field.name != "tensors"},
         "history": [asdict(entry) for entry in state.history],
         "sha256": hashlib.sha256(tensors).hexdigest(),
@@ -289,7 +222,7 @@ def write_checkpoint(folder: Path, owner: Owner, state: TrainingState) -> None:
         described = {**content, "hash": hash_json(content)}
         write_json(folder / DESCRIPTION, described, durable=True, follow_links=False)
     except OSError:
-        if kept_iteration(folder) != state.iteration:
+        if saved_iteration(folder) != state.iteration:
             with suppress(OSError):
                 (folder / name).unlink(missing_ok=True)
         raise
@@ -297,10 +230,10 @@ def write_checkpoint(folder: Path, owner: Owner, state: TrainingState) -> None:
         _remove(folder, all_but=(name, DESCRIPTION, LOCK))
 
 
-def read_checkpoint(folder: Path, owner: Owner, layout: Layout) -> TrainingState:
-    """The state that a folder keeps, if it is whole and the owner's."""
+def read_checkpoint(folder: Path, fingerprint: Fingerprint, layout: Layout) -> TrainingState:
+    """The state that is saved in a folder, if it is whole and of the training with this fingerprint."""
     try:
-        return _read(folder, owner, layout)
+        return _read(folder, fingerprint, layout)
     except InputError as error:
         where = "" if visible(str(folder)) in str(error) else f"{folder}: "
         raise InputError(f"{where}{str(error).rstrip('.')}.") from None
@@ -310,7 +243,7 @@ def read_checkpoint(folder: Path, owner: Owner, layout: Layout) -> TrainingState
         raise InputError(_damaged(folder, str(error))) from None
 
 
-def _read(folder: Path, owner: Owner, layout: Layout) -> TrainingState:
+def _read(folder: Path, fingerprint: Fingerprint, layout: Layout) -> TrainingState:
     try:
         content = read_json(folder / DESCRIPTION, follow_links=False)
     except InputError:
@@ -320,17 +253,16 @@ def _read(folder: Path, owner: Owner, layout: Layout) -> TrainingState:
     check_version(content.get("vgae"))
     try:
         check_keys(content, KEYS, DESCRIPTION, optional=("threads",))  # not in those of earlier versions
-        check_keys(content["owner"], (field.name for field in fields(Owner)), "owner")
     except InputError as error:
         raise InputError(_damaged(folder, str(error))) from None
     given_hash = content.pop("hash")
     if hash_json(content) != given_hash:
         raise InputError(_damaged(folder, f"{DESCRIPTION} does not match its own hash"))
-    owner.require_same(content["owner"])
+    fingerprint.require_same(Fingerprint.from_json(content["owner"]))
     iteration = content["iteration"]
-    if type(iteration) is not int or not 1 <= iteration <= owner.config.iterations:
+    if type(iteration) is not int or not 1 <= iteration <= fingerprint.config.iterations:
         raise ValueError(f"iteration {iteration!r}")
-    history = check_history(content["history"], owner.config, iteration)
+    history = check_history(content["history"], fingerprint.config, iteration)
     seconds, best_score, best_iteration = (content[name] for name in ("seconds", "best_score", "best_iteration"))
     if not is_number(seconds) or not is_number(best_score) or not -1 <= best_score <= 2:
         raise ValueError("seconds or best_score is not a number that can be")
@@ -352,7 +284,7 @@ def _read(folder: Path, owner: Owner, layout: Layout) -> TrainingState:
     steps = {float(tensor) for name, tensor in state.tensors.items() if name.endswith(".step")}
     if steps != {float(min(iteration, LARGEST_STEP))} or not is_finite(state):
         raise ValueError("the tensors do not fit the iteration")
-    torch.Generator(owner.device).set_state(state.tensors["generator"])  # raises where it is none
+    torch.Generator(fingerprint.device).set_state(state.tensors["generator"])  # raises where it is none
     return state
 
 
@@ -365,9 +297,8 @@ def _read_threads(content: dict[str, Any]) -> int | None:
 
 
 def _read_tensors(path: Path, sha256: str, layout: Layout) -> dict[str, Tensor]:
-    size = sum(shape.numel() * dtype.itemsize for shape, dtype in layout.values())
     try:
-        data = read_plain(path, HEADER + size)
+        data = read_plain(path, HEADER + num_bytes_of(layout))
     except (InputError, FileNotFoundError):
         raise ValueError(f"{path.name} is missing, a link, or larger than this model's state") from None
     if hashlib.sha256(data).hexdigest() != sha256:
@@ -376,6 +307,11 @@ def _read_tensors(path: Path, sha256: str, layout: Layout) -> dict[str, Tensor]:
     if {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()} != layout:
         raise ValueError(f"{path.name} holds other tensors than this model has")
     return {name: tensor.clone() for name, tensor in tensors.items()}  # into memory that is aligned as usual
+
+
+def num_bytes_of(layout: Layout) -> int:
+    """Bytes of all tensors of a state."""
+    return sum(shape.numel() * dtype.itemsize for shape, dtype in layout.values())
 
 
 def _remove(folder: Path, all_but: tuple[str, ...]) -> None:

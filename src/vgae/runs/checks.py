@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from vgae.errors import InputError
-from vgae.io.nodes import FeatureRecipe
 from vgae.graph.split import LinkSplit
-from vgae.model.autoencoder import MODELS, AutoEncoder
+from vgae.io.nodes import FeatureRecipe
+from vgae.model.autoencoder import AutoEncoder
 from vgae.train.config import Config
-from vgae.train.loop import LogEntry
+from vgae.train.state import LogEntry
 from vgae.version import __version__
 
 LATENT = "latent."
@@ -36,9 +36,9 @@ LINE = 1024  # bytes: more than a logged iteration takes
 
 def model_limit(config: Config, num_nodes: int, num_features: int) -> int:
     """Bytes that model.safetensors can have: the weights, and the posterior over the training graph."""
-    num_heads = len(MODELS[config.model].heads)
-    weights = (num_features or num_nodes) * config.hidden_dim + num_heads * config.hidden_dim * config.latent_dim
-    return HEADER + 4 * (weights + num_heads * num_nodes * config.latent_dim)
+    outline = config.composition.outline(num_features or num_nodes)
+    weights = sum(int(tensor.numel()) for tensor in outline.state_dict().values())
+    return HEADER + 4 * (weights + num_nodes * sum(config.composition.heads.values()))
 
 
 def features_limit(num_nodes: int, num_features: int) -> int:
@@ -76,24 +76,22 @@ def restore_model(config: Config, input_dim: int, tensors: dict[str, Tensor]) ->
     """The configured model with these weights, if they are its weights."""
     weights = {name: tensor for name, tensor in tensors.items() if not name.startswith(LATENT)}
     refusal = "model.safetensors: these are not the weights of the model in config.json."
-    layers = (input_dim * config.hidden_dim, config.hidden_dim * config.latent_dim)
-    if max(layers) > sum(tensor.numel() for tensor in weights.values()):  # before any memory is taken for them
+    outline = config.composition.outline(input_dim).state_dict()  # compared before any memory is taken
+    if {name: tensor.shape for name, tensor in weights.items()} != {name: each.shape for name, each in outline.items()}:
         raise InputError(refusal)
-    model = AutoEncoder.from_paper(config.model, input_dim, config.hidden_dim, config.latent_dim, torch.Generator())
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError:
-        raise InputError(refusal) from None
+    model = config.composition.build(input_dim, torch.Generator())
+    model.load_state_dict(weights)
     return model
 
 
-def check_latent(model: AutoEncoder, latent: dict[str, Tensor], num_nodes: int) -> None:
+def check_latent(config: Config, latent: dict[str, Tensor], num_nodes: int) -> None:
     """The posterior has a row for each node, and no logit of it or of a draw from it can overflow."""
-    if set(latent) != set(model.posterior.heads):
-        raise InputError(f"model.safetensors: {LATENT}* should be {', '.join(model.posterior.heads)}.")
+    heads = config.composition.heads
+    if set(latent) != set(heads):
+        raise InputError(f"model.safetensors: {LATENT}* should be {', '.join(heads)}.")
     for head, tensor in latent.items():
-        if tuple(tensor.shape) != (num_nodes, model.encoder.latent_dim):
-            raise InputError(f"model.safetensors: {LATENT}{head} should be {num_nodes}×{model.encoder.latent_dim}.")
+        if tuple(tensor.shape) != (num_nodes, heads[head]):
+            raise InputError(f"model.safetensors: {LATENT}{head} should be {num_nodes}×{heads[head]}.")
     if not has_finite_logits(latent):
         raise InputError(f"model.safetensors: {LATENT}* is so large that logits would be infinite.")
 

@@ -30,28 +30,29 @@ from vgae.runs.checkpoint import (
     DESCRIPTION,
     LOCK,
     OLD_LOCK,
-    Checkpoints,
-    Owner,
+    FolderCheckpointer,
     has_checkpoint,
     is_own,
-    kept_iteration,
     remove_checkpoint,
+    saved_iteration,
 )
-from vgae.train.config import Config
-from vgae.runs.lock import locked
-from vgae.runs.run import (
+from vgae.runs.files import (
     CHECKPOINT,
     CONFIG,
     FILES,
     STAGING,
-    Run,
     file_hash,
     hashes_in,
     read_run,
     staging_of,
     write_run,
 )
-from vgae.train.loop import Watcher
+from vgae.runs.fingerprint import Fingerprint
+from vgae.runs.lock import locked
+from vgae.runs.run import Run
+from vgae.train.callbacks import Callback
+from vgae.train.config import Config
+from vgae.train.job import Job
 
 NAMES = (*FILES, CONFIG)
 STAGED_NAME = re.compile("|".join(rf"{re.escape(name)}|\.{re.escape(name)}\..*" for name in NAMES))
@@ -62,30 +63,33 @@ class Stage(Enum):
     """What a folder is to vgae."""
 
     EMPTY = "nothing yet"
-    UNFINISHED = "a training to go on with, beside a complete run or alone"
+    UNFINISHED = "a training to continue, beside a complete run or alone"
     COMPLETE = "a run"
-    FOREIGN = "something else, which is never touched"
+    NOT_A_RUN = "something else, which is never touched"
 
 
-class Workplace:
-    """Where a run is made: its checkpoints, and the folder for its files."""
+class RunWriter:
+    """Makes a run in a folder: its checkpoints while it trains, then its files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.checkpoint = folder / CHECKPOINT
         self.staging = self.checkpoint / STAGING
-        self.keeper: Checkpoints | None = None
+        self.checkpointer: FolderCheckpointer | None = None
 
-    def checkpoints(self, owner: Owner, *, every: float | None, watcher: Watcher) -> Checkpoints:
-        """What keeps the state of the training whose run this will be; the folder is locked already."""
-        self.keeper = Checkpoints(self.checkpoint, owner, every=every, watcher=watcher, is_locked=True)
-        return self.keeper
+    def checkpoints(self, job: Job, *, every: float | None, callback: Callback) -> FolderCheckpointer:
+        """What saves the state of the training whose run this will be; the folder is locked already."""
+        fingerprint = Fingerprint.of(job)
+        self.checkpointer = FolderCheckpointer(
+            self.checkpoint, fingerprint, every=every, callback=callback, is_locked=True
+        )
+        return self.checkpointer
 
-    def write(self, run: Run, *, patience: float = 0.0, tell: Callable[[str], None] | None = None) -> None:
+    def write(self, run: Run, *, patience: float = 0.0, report: Callable[[str], None] | None = None) -> None:
         """Write the finished run.
 
-        If there is no room for it, its training is kept as a checkpoint. If there is no room for that either, try again
-        for so many seconds, and `tell` so.
+        If there is no room for it, its training is saved as a checkpoint. If there is no room for that either, try
+        again for so many seconds, and `report` that.
         """
         deadline = time.monotonic() + patience
         while True:
@@ -96,36 +100,36 @@ class Workplace:
                 failure = f"{self.folder}: the run cannot be written there ({error.strerror or error})"
             else:
                 return
-            if self.keeper is not None and self.keeper.keep():
-                raise SaveError(f"{failure}, but its training is kept; make room, and use --resume to finish.")
+            if self.checkpointer is not None and self.checkpointer.save_last():
+                raise SaveError(f"{failure}, but its training is saved; make room, and use --resume to finish.")
             if time.monotonic() >= deadline:
-                raise SaveError(f"{failure}; {self._what_is_kept()}")
-            if tell is not None:
-                tell(f"{failure}; make room: it is tried again every {POLL:.0f} s for {patience / 60:.0f} minutes")
-                tell = None
+                raise SaveError(f"{failure}; {self._what_is_saved()}")
+            if report is not None:
+                report(f"{failure}; make room: it is tried again every {POLL:.0f} s for {patience / 60:.0f} minutes")
+                report = None
             time.sleep(POLL)
 
-    def _what_is_kept(self) -> str:
-        if self.keeper is None:
+    def _what_is_saved(self) -> str:
+        if self.checkpointer is None:
             return "the model is still in memory: make room, or save it elsewhere."
-        iteration = kept_iteration(self.checkpoint)
+        iteration = saved_iteration(self.checkpoint)
         if iteration is None:
-            return "nothing is kept of its training; make room, and start it again."
-        return f"its training is kept up to iteration {iteration}; make room, and use --resume to go on."
+            return "nothing of its training is saved; make room, and start it again."
+        return f"its training is saved up to iteration {iteration}; make room, and use --resume to continue."
 
 
 @contextmanager
 def new_run_folder(
     folder: Path, *, overwrite: bool = False, resume: bool = False, checkpoint: Path | None = None
-) -> Iterator[Workplace]:
+) -> Iterator[RunWriter]:
     """A place to make a run in, which becomes the run when the block succeeds; if it fails, only checkpoints stay.
 
     Whether that will be possible is checked before the block runs, so that no training is lost to a bad path. What is
-    unfinished in the folder is gone on with if `resume` is asked for, and removed if only `overwrite` is. Where the run
+    unfinished in the folder is continued if `resume` is asked for, and removed if only `overwrite` is. Where the run
     is of the training whose checkpoints are in the folder, `checkpoint` names theirs: they stay until it is complete.
     """
     target = _real_path(folder)
-    place = Workplace(target)
+    place = RunWriter(target)
     is_own_training = checkpoint == place.checkpoint
     with ExitStack() as held:
         try:
@@ -182,8 +186,8 @@ def finished_run(folder: Path) -> Run | None:
 def require_same_run(folder: Path, run: Run, config: Config, split: LinkSplit) -> None:
     """Refuse to take a complete run for one of another config, graph or split."""
     found = list(run.config.differences(config))
-    graph = split.train if config.features else split.train.without_features()
-    if run.split.content_hash != split.content_hash or run.facts.graph_hash != graph.content_hash:
+    graph_hash = config.view(split.train).content_hash
+    if run.split.content_hash != split.content_hash or run.facts.graph_hash != graph_hash:
         found.append("another graph or another split of it")
     if found:
         raise InputError(
@@ -197,18 +201,18 @@ def stage_of(folder: Path) -> Stage:
     if not folder.exists():
         return Stage.EMPTY
     if not folder.is_dir():
-        return Stage.FOREIGN
+        return Stage.NOT_A_RUN
     names = {path.name for path in folder.iterdir()} - _remains(folder)
     if CHECKPOINT in names and not _is_checkpoint(folder / CHECKPOINT):
-        return Stage.FOREIGN
+        return Stage.NOT_A_RUN
     promised, complete = _is_promised(folder), _is_run(folder)
     if not (promised or complete) and not names.isdisjoint(NAMES):
-        return Stage.FOREIGN  # somebody else's files under the names of ours
+        return Stage.NOT_A_RUN  # somebody else's files under the names of ours
     if promised or has_checkpoint(folder / CHECKPOINT):
         return Stage.UNFINISHED
     if complete:
         return Stage.COMPLETE
-    return Stage.FOREIGN if names - {CHECKPOINT} else Stage.EMPTY
+    return Stage.NOT_A_RUN if names - {CHECKPOINT} else Stage.EMPTY
 
 
 def _require_usable(folder: Path, stage: Stage, *, overwrite: bool, resume: bool) -> None:
@@ -217,13 +221,13 @@ def _require_usable(folder: Path, stage: Stage, *, overwrite: bool, resume: bool
         raise InputError(f"{folder}: the working folder itself cannot become a run; name a folder in it.")
     if stage is Stage.EMPTY or (stage is Stage.UNFINISHED and resume):
         return
-    if stage is Stage.FOREIGN and (overwrite or resume):
+    if stage is Stage.NOT_A_RUN and (overwrite or resume):
         raise InputError(f"{folder}: this is not a run of vgae, so it is not overwritten; choose another folder.")
     if overwrite:
         return
     if stage is Stage.UNFINISHED:
         raise InputError(
-            f"{folder}: an unfinished run is there; --resume to go on with it, or --overwrite to start again."
+            f"{folder}: an unfinished run is there; --resume to continue it, or --overwrite to start again."
         )
     raise InputError(
         f"{folder}: this folder is already used; choose another, or --overwrite (overwrite=True) the run in it."

@@ -8,10 +8,17 @@ from dataclasses import dataclass
 import torch
 
 from vgae.errors import InputError
-from vgae.model.autoencoder import MODELS
-from vgae.objective.terms import WEIGHTINGS
+from vgae.graph.graph import Graph
+from vgae.model.autoencoder import Composition
+from vgae.model.decoders import DecoderSpec
+from vgae.model.encoders import EncoderSpec
+from vgae.model.posteriors import PosteriorSpec
+from vgae.model.priors import PriorSpec
+from vgae.model.spec import FAMILIES, part
+from vgae.objective.weighting import WEIGHTINGS
 from vgae.ops import PRECISIONS
-from vgae.options import Options, option
+from vgae.options import Options, one_of, option
+from vgae.train.presets import PRESETS
 
 OBJECTIVES = ("exact", "sampled", "auto")
 DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?", re.ASCII)
@@ -19,9 +26,16 @@ DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?", re.ASCII)
 
 @dataclass(frozen=True)
 class Config(Options):
-    """One model and how it is trained; the defaults are the paper's, with the last iteration kept."""
+    """One model and how it is trained; the defaults are the paper's, and the last iteration is what training returns.
 
-    model: str = option("vgae", choices=tuple(MODELS), help="gae or vgae.")
+    A part that is not given (None) is the one that the model of that name has.
+    """
+
+    model: str = option("vgae", choices=lambda: tuple(PRESETS), help="gae or vgae.")
+    encoder: EncoderSpec = part("encoder", help="Another encoder than the model's.")
+    posterior: PosteriorSpec = part("posterior", help="Another posterior than the model's.")
+    prior: PriorSpec = part("prior", help="Another prior than the model's.")
+    decoder: DecoderSpec = part("decoder", help="Another decoder than the model's.")
     features: bool = option(
         True, flag="--no-features", help="Use the nodes' features; without them, the paper's GAE* and VGAE*."
     )
@@ -41,6 +55,29 @@ class Config(Options):
     seed: int = option(0, least=0, most=2**32 - 1, help="Initialisation, noise and sampled zeros.")
     device: str = option("auto", identifies=False, help="auto, cpu or cuda.")
     precision: str = option("high", choices=PRECISIONS, help="Of the exact objective on a GPU: high or highest.")
+
+    def __post_init__(self) -> None:
+        parts = PRESETS[one_of(self.model, "model", tuple(PRESETS))]
+        for family in FAMILIES:
+            if getattr(self, family) is None:
+                object.__setattr__(self, family, parts[family])
+        super().__post_init__()
+
+    @property
+    def composition(self) -> Composition:
+        """The parts of the model and its widths."""
+        return Composition(
+            self.encoder,
+            self.posterior,
+            self.prior,
+            self.decoder,
+            hidden_dim=self.hidden_dim,
+            latent_dim=self.latent_dim,
+        )
+
+    def view(self, graph: Graph) -> Graph:
+        """What the model sees of a graph: all of it, or all but the features."""
+        return graph if self.features or graph.features is None else graph.without_features()
 
 
 def choose_device(name: str) -> torch.device:

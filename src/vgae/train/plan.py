@@ -1,25 +1,22 @@
-"""Which objective a configured training takes, and whether it fits: one answer for `fit` and for `vgae plan`."""
+"""Which objective a training takes, and whether it fits: one answer for `fit` and for `vgae plan`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-
-from vgae.graph.graph import Graph
-from vgae.model.autoencoder import MODELS
+from vgae.errors import InputError
 from vgae.objective.cost import (
     Choice,
     Cost,
     Rates,
-    calibrate,
     choose_objective,
     estimate,
+    measure_rates,
     require_memory,
     room_on,
 )
 from vgae.objective.workload import Memory, Workload
-from vgae.train.config import Config, choose_device
+from vgae.train.job import Job
 
 BOTH = ("exact", "sampled")
 
@@ -28,52 +25,62 @@ BOTH = ("exact", "sampled")
 class Plan:
     """What a training would cost with either objective, which of them `auto` is, and the memory that is free."""
 
-    costs: tuple[Cost, Cost]
+    costs: tuple[Cost, ...]
     choice: Choice
     room: Memory
 
 
-def workload(graph: Graph, config: Config, *, symmetric: bool = True, checkpoints: bool = False) -> Workload:
-    """What decides the cost of an iteration of the configured model on a graph."""
+def workload(job: Job, *, checkpoints: bool = False) -> Workload:
+    """What decides the cost of an iteration."""
+    config = job.config
     return Workload.of(
-        graph,
-        features=config.features,
+        job.graph,
         hidden_dim=config.hidden_dim,
         latent_dim=config.latent_dim,
-        num_heads=len(MODELS[config.model].heads),
+        num_heads=len(config.composition.heads),
         num_negatives=config.num_negatives,
-        symmetric=symmetric,
+        symmetric=job.outline.decoder.symmetric,
         early_stopping=config.early_stopping is not None,
         checkpoints=checkpoints,
     )
 
 
-def objectives_of(config: Config) -> tuple[str, ...]:
+def objectives_of(job: Job) -> tuple[str, ...]:
     """Those that a training may end up with."""
-    return BOTH if config.objective == "auto" else (config.objective,)
+    asked = job.config.objective
+    if job.outline.decoder.factorised:
+        return BOTH if asked == "auto" else (asked,)
+    if asked == "exact":
+        raise InputError(
+            f"objective: the decoder {job.config.decoder} has no factors, which the exact objective needs; "
+            "use sampled or auto."
+        )
+    return ("sampled",)
 
 
-def require_room(graph: Graph, config: Config, *, checkpoints: bool = False) -> None:
+def require_room(job: Job, *, checkpoints: bool = False) -> None:
     """Refuse a training that does not fit into the memory there is, before anything of it is allocated."""
-    device = choose_device(config.device)
-    require_memory(workload(graph, config, checkpoints=checkpoints), objectives_of(config), device, room_on(device))
+    require_memory(workload(job, checkpoints=checkpoints), objectives_of(job), job.device, room_on(job.device))
 
 
-def decide(work: Workload, config: Config, device: torch.device, rates: Rates | None = None) -> Choice:
+def decide(work: Workload, job: Job, rates: Rates | None = None) -> Choice:
     """The objective of a training, and why; what the machine can do is measured unless it is given."""
-    if config.objective != "auto":
-        return Choice(config.objective, "as asked for")
-    return choose_objective(work, config.iterations, device, lambda: rates or measure(work, config, device))
+    if job.config.objective != "auto":
+        return Choice(job.config.objective, "as asked for")
+    if objectives_of(job) != BOTH:
+        return Choice("sampled", f"the decoder {job.config.decoder} has no factors, which the exact one needs")
+    return choose_objective(work, job.config.iterations, job.device, lambda: rates or measure(work, job))
 
 
-def measure(work: Workload, config: Config, device: torch.device) -> Rates:
+def measure(work: Workload, job: Job) -> Rates:
     """What the machine can do for this training: at its own precision, on its own device."""
-    return calibrate(device, work.latent_dim, symmetric=work.symmetric, precision=config.precision)
+    return measure_rates(job.device, work.latent_dim, symmetric=work.symmetric, precision=job.config.precision)
 
 
-def plan_training(graph: Graph, config: Config, device: torch.device) -> Plan:
+def plan_training(job: Job) -> Plan:
     """The costs of a training that the command would make, and what it would decide."""
-    work = workload(graph, config, checkpoints=True)
-    rates = measure(work, config, device)
-    exact, sampled = (estimate(work, rates, objective, device) for objective in BOTH)
-    return Plan((exact, sampled), decide(work, config, device, rates), room_on(device))
+    work = workload(job, checkpoints=True)
+    rates = measure(work, job)
+    possible = BOTH if job.outline.decoder.factorised else ("sampled",)
+    costs = tuple(estimate(work, rates, objective, job.device) for objective in possible)
+    return Plan(costs, decide(work, job, rates), room_on(job.device))

@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vgae.screen import note
-from vgae.train.loop import LogEntry, Watcher
+from vgae.train.callbacks import Callback
+from vgae.train.state import LogEntry
 
 
-class ProgressBar(Watcher):
+class ProgressBar(Callback):
     """Watches one training run; the bar itself is drawn only where somebody can see it, on a terminal."""
 
     def __init__(self, iterations: int) -> None:
@@ -28,24 +29,24 @@ class ProgressBar(Watcher):
         self.bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
         self.task = self.bar.add_task("", total=iterations, status="")
 
-    def started(self, objective: str, reason: str) -> None:
+    def on_start(self, objective: str, reason: str) -> None:
         """Say which objective is used, and why."""
         note(f"objective: {objective} ({reason})")
 
-    def resumed(self, iteration: int) -> None:
+    def on_resume(self, iteration: int) -> None:
         """Say where an earlier training is continued; the time left is estimated from there."""
         note(f"continuing after iteration {iteration}")
         self.bar.reset(self.task, completed=iteration)
 
-    def threads(self, number: int) -> None:
+    def on_threads(self, number: int) -> None:
         """Say that the number of threads is that of before."""
         note(f"using {number} threads, as this training did before")
 
-    def noted(self, text: str) -> None:
+    def on_warning(self, text: str) -> None:
         """Say what went wrong."""
         note(text)
 
-    def stopping(self) -> None:
+    def on_stop_request(self) -> None:
         """Say that Ctrl-C was heard: an iteration on a large graph may take minutes.
 
         Written past all buffers, because a signal may come while one of them is in use.
@@ -53,7 +54,7 @@ class ProgressBar(Watcher):
         with suppress(OSError):
             os.write(2, b"\nStopping after this iteration; Ctrl-C again stops at once.\n")
 
-    def logged(self, entry: LogEntry) -> None:
+    def on_log(self, entry: LogEntry) -> None:
         """Move the bar."""
         self.bar.update(self.task, completed=entry.iteration, status=describe(entry))
 

@@ -9,7 +9,8 @@ from vgae.model.inputs import EncoderInputs
 from vgae.objective import cost
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
-from vgae.objective.terms import LossTerms
+from vgae.objective.weighting import LossTerms
+from vgae.train.adam import Adam
 
 Objective = ExactObjective | SampledObjective
 WARM_UP = 3  # steps before the first recording
@@ -29,14 +30,14 @@ class Step:
         model: AutoEncoder,
         inputs: EncoderInputs,
         objective: Objective,
-        chance: torch.Generator,
+        generator: torch.Generator,
         learning_rate: float,
     ) -> None:
-        self.model, self.inputs, self.objective, self.chance = model, inputs, objective, chance
-        on_gpu = chance.device.type == "cuda"
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True, capturable=on_gpu)
+        self.model, self.inputs, self.objective, self.generator = model, inputs, objective, generator
+        on_gpu = generator.device.type == "cuda"
+        self.optimizer = Adam(model.named_parameters(), learning_rate)
         self.recordable = on_gpu and inputs.num_nodes <= cost.LARGEST_RECORDED
-        self.stream = torch.cuda.Stream(chance.device) if self.recordable else None  # type: ignore[no-untyped-call]
+        self.stream = torch.cuda.Stream(generator.device) if self.recordable else None  # type: ignore[no-untyped-call]
         self.recorded: dict[bool, tuple[torch.cuda.CUDAGraph, LossTerms]] = {}
         self.has_run: set[bool] = set()
         self.num_steps = 0
@@ -48,14 +49,14 @@ class Step:
             return self._step(value)
         if self.num_steps <= WARM_UP or value not in self.has_run:
             self.has_run.add(value)
-            torch.cuda.synchronize(self.chance.device)
+            torch.cuda.synchronize(self.generator.device)
             with torch.cuda.stream(self.stream):
                 terms = self._step(value)
-            torch.cuda.synchronize(self.chance.device)
+            torch.cuda.synchronize(self.generator.device)
             return terms
         if value not in self.recorded:
             graph = torch.cuda.CUDAGraph()
-            graph.register_generator_state(self.chance)
+            graph.register_generator_state(self.generator)
             with torch.cuda.graph(graph, stream=self.stream):
                 terms = self._step(value)
             self.recorded[value] = graph, terms
@@ -65,7 +66,7 @@ class Step:
 
     def _step(self, value: bool) -> LossTerms:
         self.optimizer.zero_grad()
-        terms = self.objective(self.model, self.model.encode(self.inputs), self.chance, value=value)
+        terms = self.objective(self.model, self.model.encode(self.inputs), self.generator, value=value)
         terms.total.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         return LossTerms(terms.reconstruction.detach(), terms.kl.detach())

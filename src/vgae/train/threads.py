@@ -12,24 +12,24 @@ from contextlib import contextmanager
 
 import torch
 
-from vgae.train.loop import Watcher
+from vgae.train.callbacks import Callback
 
 
 @contextmanager
-def same_threads(number: int | None, watcher: Watcher) -> Iterator[None]:
+def same_threads(number: int | None, callback: Callback) -> Iterator[None]:
     """As many threads as a training had before, where that is known and possible; afterwards as many as there were."""
     own = torch.get_num_threads()
     if number is None or number == own:
         yield
         return
     if number > (os.cpu_count() or 1):
-        watcher.noted(
+        callback.on_warning(
             f"this training used {number} threads before and uses {own} now, all that this machine has: "
             "its result may differ in the last bits"
         )
         yield
         return
-    watcher.threads(number)
+    callback.on_threads(number)
     torch.set_num_threads(number)
     try:
         yield

@@ -1,0 +1,32 @@
+"""Factors of all N² logits, logit_ij = q_i·k_j + r_i + c_j."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """q (N×d), k (N×d; None means k = q) and a bias for each row and column; a missing bias is zero."""
+
+    q: Tensor
+    k: Tensor | None = None
+    row_bias: Tensor | None = None
+    column_bias: Tensor | None = None
+
+    @property
+    def columns(self) -> Tensor:
+        """k, or q where they are the same."""
+        return self.q if self.k is None else self.k
+
+    def logits(self, pairs: Tensor) -> Tensor:
+        """Logits of M×2 pairs."""
+        sources, targets = pairs.unbind(dim=1)
+        logits = (self.q.index_select(0, sources) * self.columns.index_select(0, targets)).sum(dim=1)
+        if self.row_bias is not None:
+            logits = logits + self.row_bias.index_select(0, sources)
+        if self.column_bias is not None:
+            logits = logits + self.column_bias.index_select(0, targets)
+        return logits

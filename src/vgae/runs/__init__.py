@@ -1,0 +1,1 @@
+"""A trained model in a folder, from the first checkpoint to the complete run."""

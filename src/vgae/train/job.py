@@ -1,0 +1,51 @@
+"""A training to be made: what the model sees of a graph, its configuration, and the pairs to validate it by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from vgae.errors import InputError
+from vgae.evaluation.held_out import check_held_out, require_unseen
+from vgae.graph.graph import Graph
+from vgae.graph.split import HeldOut
+from vgae.model.autoencoder import AutoEncoder
+from vgae.train.config import Config, choose_device
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One training; make it with `Job.of`, which checks that the parts fit together."""
+
+    graph: Graph  # without features if the model is to do without
+    config: Config
+    validation: HeldOut | None = None  # not empty
+
+    @classmethod
+    def of(cls, graph: Any, config: Config, validation: HeldOut | None = None) -> Job:
+        """The training of a configured model on a graph, or on whatever a graph can be made of."""
+        graph = Graph.of(graph)
+        if validation is not None:
+            validation = check_held_out(validation, graph.num_nodes, "validation")
+            require_unseen(validation, graph)
+        if config.early_stopping is not None and not validation:
+            raise InputError("early_stopping: there is nothing to stop by; hold out validation pairs (val above 0).")
+        return cls(config.view(graph), config, validation or None)
+
+    @cached_property
+    def device(self) -> torch.device:
+        """Where it runs."""
+        return choose_device(self.config.device)
+
+    @property
+    def input_dim(self) -> int:
+        """Columns of X: D, or N where X = I."""
+        return self.graph.num_features or self.graph.num_nodes
+
+    @cached_property
+    def outline(self) -> AutoEncoder:
+        """The model with the shapes of its weights, and no memory for them."""
+        return self.config.composition.outline(self.input_dim)
