@@ -20,7 +20,7 @@ from vgae.report.figures import (
     save_figure,
     training_curves,
 )
-from vgae.train.loop import LogEntry
+from vgae.train.state import LogEntry
 
 POINTS = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 2.0], [3.0, 1.0]])
 LINKS = np.array([[0, 1], [2, 3]])
