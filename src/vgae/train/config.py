@@ -17,7 +17,7 @@ from vgae.model.priors import PriorSpec
 from vgae.model.spec import FAMILIES, part
 from vgae.objective.weighting import WEIGHTINGS
 from vgae.ops import PRECISIONS
-from vgae.options import Options, one_of, option
+from vgae.options import Options, option
 from vgae.train.presets import PRESETS
 
 OBJECTIVES = ("exact", "sampled", "auto")
@@ -28,14 +28,14 @@ DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?", re.ASCII)
 class Config(Options):
     """One model and how it is trained; the defaults are the paper's, and the last iteration is what training returns.
 
-    A part that is not given (None) is the one that the model of that name has.
+    A part that is None is the one that the model of that name has.
     """
 
     model: str = option("vgae", choices=lambda: tuple(PRESETS), help="gae or vgae.")
-    encoder: EncoderSpec = part("encoder", help="Another encoder than the model's.")
-    posterior: PosteriorSpec = part("posterior", help="Another posterior than the model's.")
-    prior: PriorSpec = part("prior", help="Another prior than the model's.")
-    decoder: DecoderSpec = part("decoder", help="Another decoder than the model's.")
+    encoder: EncoderSpec | None = part("encoder", help="Another encoder than the model's.")
+    posterior: PosteriorSpec | None = part("posterior", help="Another posterior than the model's.")
+    prior: PriorSpec | None = part("prior", help="Another prior than the model's.")
+    decoder: DecoderSpec | None = part("decoder", help="Another decoder than the model's.")
     features: bool = option(
         True, flag="--no-features", help="Use the nodes' features; without them, the paper's GAE* and VGAE*."
     )
