@@ -57,23 +57,21 @@ class Config(Options):
     precision: str = option("high", choices=PRECISIONS, help="Of the exact objective on a GPU: high or highest.")
 
     def __post_init__(self) -> None:
-        parts = PRESETS[one_of(self.model, "model", tuple(PRESETS))]
-        for family in FAMILIES:
-            if getattr(self, family) is None:
-                object.__setattr__(self, family, parts[family])
         super().__post_init__()
+        for family, name in PRESETS[self.model].items():
+            if getattr(self, family) == find(family, name):
+                object.__setattr__(self, family, None)  # given or not, it is the same model
+
+    def value_of(self, name: str) -> Any:
+        """The value of an option; of a part that is None, the model's own."""
+        value = getattr(self, name)
+        return find(name, PRESETS[self.model][name]) if value is None and name in FAMILIES else value
 
     @property
     def composition(self) -> Composition:
         """The parts of the model and its widths."""
-        return Composition(
-            self.encoder,
-            self.posterior,
-            self.prior,
-            self.decoder,
-            hidden_dim=self.hidden_dim,
-            latent_dim=self.latent_dim,
-        )
+        parts = {family: self.value_of(family) for family in FAMILIES}
+        return Composition(**parts, hidden_dim=self.hidden_dim, latent_dim=self.latent_dim)
 
     def view(self, graph: Graph) -> Graph:
         """What the model sees of a graph: all of it, or all but the features."""
