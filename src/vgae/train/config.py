@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -14,7 +15,7 @@ from vgae.model.decoders import DecoderSpec
 from vgae.model.encoders import EncoderSpec
 from vgae.model.posteriors import PosteriorSpec
 from vgae.model.priors import PriorSpec
-from vgae.model.spec import FAMILIES, part
+from vgae.model.spec import FAMILIES, find, part
 from vgae.objective.weighting import WEIGHTINGS
 from vgae.ops import PRECISIONS
 from vgae.options import Options, option
