@@ -50,7 +50,7 @@ __all__ = [
     "write_graph",
 ]
 
-# What these need takes seconds to load, and is loaded when they are first used; the command can hear Ctrl-C before.
+# What these need takes seconds to load, and is loaded when they are first used.
 _LATER = {
     "GAE": "vgae.estimators.base",
     "VGAE": "vgae.estimators.base",

@@ -161,7 +161,9 @@ def test_a_strangers_table_is_trained_and_links_are_recommended(tmp_path: Path) 
     result = run_vgae("train", "leute.csv", "--source", "wer", cwd=tmp_path)
     assert_refused(result, "leute.csv", "von, nach, seit")
     result = run_vgae("embed", "run", "--new-links", "leute.csv", "--out", "z.csv", cwd=tmp_path)
-    assert_refused(result, "run: this run was trained without features, so it knows nothing of other nodes")
+    assert_refused(
+        result, "run: this run was trained without features, so it cannot be used for nodes other than its own"
+    )
 
 
 def test_weights_directions_and_a_table_of_nodes_are_read_and_told(tmp_path: Path) -> None:
@@ -318,14 +320,16 @@ def test_baseline_is_scored_on_the_split_of_train(
 def test_plan_says_what_training_would_cost(tmp_path: Path) -> None:
     shown = run_vgae("plan", "cora", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
-    assert "--objective auto would be exact" in shown.stdout
+    assert "--objective auto chooses exact" in shown.stdout
     costs = json.loads(run_vgae("plan", "cora", "--no-features", "--json", cwd=tmp_path).stdout)
     assert costs["auto"] == "exact"
     wider = json.loads(run_vgae("plan", "cora", "--no-features", "--latent-dim", "64", "--json", cwd=tmp_path).stdout)
     assert wider["exact"]["bytes"] > costs["exact"]["bytes"]
     assert wider["sampled"]["bytes"] > costs["sampled"]["bytes"]
     assert_refused(run_vgae("plan", "cora", "--latent-dim", "0", cwd=tmp_path), "latent_dim")
-    assert_refused(run_vgae("plan", "cora", "--source", "1", cwd=tmp_path), "cora", "tables of your own")
+    assert_refused(
+        run_vgae("plan", "cora", "--source", "1", cwd=tmp_path), "cora", "source is only for files of your own"
+    )
     assert_refused(run_vgae("plan", "nowhere", cwd=tmp_path), "nowhere", "cora, citeseer, pubmed")
 
 
@@ -456,7 +460,7 @@ def test_own_file_is_not_taken_for_a_dataset_of_the_paper(tmp_path: Path) -> Non
     result = run_vgae("train", "cora.npz", "--iterations", "2", "--out", "a[bold]b", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "paper" not in result.stdout
-    assert "kept in a[bold]b" in result.stderr
+    assert "saved in a[bold]b" in result.stderr
 
 
 def test_ctrl_c_keeps_the_state_and_says_how_to_continue(tmp_path: Path) -> None:
@@ -490,11 +494,11 @@ def test_resume_starts_where_nothing_is_and_ends_where_all_is_done(tmp_path: Pat
     arguments = ["train", path, "--val", "0.1", "--test", "0.1", "--iterations", "3", "--out", "run", "--resume"]
     first = run_vgae(*arguments, cwd=tmp_path)
     assert first.returncode == 0, first.stderr
-    assert "run: nothing to resume, so from the beginning" in first.stderr
+    assert "run: nothing to resume, so training starts from the beginning" in first.stderr
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     again = run_vgae(*arguments, cwd=tmp_path)
     assert (again.returncode, again.stdout) == (0, first.stdout)
-    assert "run: this run is complete, with nothing to resume" in again.stderr
+    assert "run: this run is complete; there is nothing to resume" in again.stderr
     assert_refused(run_vgae(*arguments, "--latent-dim", "3", cwd=tmp_path), "complete", "latent_dim 16, not 3")
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
