@@ -171,8 +171,6 @@ class _GraphAutoEncoder(Predictor, BaseEstimator):  # type: ignore[misc]  # scik
     def from_run(cls, run: Run) -> Self:
         """The fitted estimator of a run. A device that is not there, such as another machine's GPU, becomes auto."""
         values = {name: getattr(run.config, name) for name in PARAMETERS if name != "progress"}
-        own = {family: find(family, name) for family, name in PRESETS[cls._model].items()}
-        values |= {family: None for family, spec in own.items() if values[family] == spec}
         try:
             choose_device(run.config.device)
         except InputError:

@@ -252,7 +252,9 @@ class Predictor:
         with torch.no_grad():
             factors = decoder.factors(z)
             if factors is None:
-                raise InputError(f"recommend: the decoder {self.config_.decoder} has no factors; score pairs instead.")
+                raise InputError(
+                    f"recommend: the decoder {self.config_.composition.decoder} has no factors; score pairs instead."
+                )
             if rows is None:
                 found = top_of_all(factors, top=k, symmetric=decoder.symmetric, known=known)
             else:
