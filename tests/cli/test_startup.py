@@ -32,7 +32,6 @@ def modules_of(arguments: str, folder: Path) -> set[str]:
         ("--version", ("numpy", "scipy", "torch", "rich", "vgae.options", *SLOW), "vgae.cli.app"),
         ("--help", ("numpy", "scipy", "torch", "rich", "vgae.options", *SLOW), "vgae.cli.app"),
         ("datasets", ("scipy", "torch", *SLOW), "vgae.cli.datasets"),
-        ("plan --help", SLOW, "vgae.train.config"),
         ("plan cora", SLOW, "vgae.train.plan"),
         ("train --help", tuple(name for name in SLOW if name != "pyarrow"), "vgae.train.config"),
         ("train cora --iterations 1", tuple(name for name in SLOW if name != "pyarrow"), "vgae.train.loop"),
