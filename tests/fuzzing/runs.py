@@ -44,11 +44,11 @@ def _intact() -> tuple[Path, ...]:
         "source,target,w\n" + "".join(f"n{i},n{(i * step + step) % 40},{step}\n" for i in range(40) for step in (1, 3))
     )
     (folder / "nodes.csv").write_text("id,x,kind\n" + "".join(f"n{i},{i * i},{'abc'[i % 3]}\n" for i in range(40)))
-    reading = read_any(folder / "links.csv", weight="w", features=folder / "nodes.csv", standardise=True)
-    split = vgae.split_links(reading.graph, seed=1)
+    loaded = read_any(folder / "links.csv", weight="w", features=folder / "nodes.csv", standardise=True)
+    split = vgae.split_links(loaded.graph, seed=1)
     with new_run_folder(folder / "vgae") as place:
         model = vgae.VGAE(**SETTINGS).fit(split.train, validation=split.val)
-        place.write(model.to_run(split, recipe=reading.recipe))
+        place.write(model.to_run(split, recipe=loaded.recipe))
     plain = vgae.split_links(vgae.stochastic_block_model(40, 2, seed=3), seed=1)
     vgae.GAE(**SETTINGS).fit(plain.train).save(folder / "gae", split=plain)
     return folder / "vgae", folder / "gae"

@@ -38,7 +38,7 @@ from vgae.io.exports import without_formulas, write_csv, write_text
 from vgae.io.extend import read_more
 from vgae.io.nodes import FeatureRecipe
 from vgae.io.storage import write_json
-from vgae.io.tables import Reading, read_any, read_pairs
+from vgae.io.tables import LoadedGraph, read_any, read_pairs
 from vgae.machine import describe_machine
 from vgae.objective.cost import duration
 from vgae.report.console import print_json, print_scores, print_table, print_table_1, progress_console, table_1
@@ -615,7 +615,7 @@ def _watched(results: Generator[Result], *, total: int, quiet: bool) -> list[Res
     return found
 
 
-def _open_graph(given: str, *, recipe: FeatureRecipe | None = None, **options: Any) -> tuple[str, Reading]:
+def _open_graph(given: str, *, recipe: FeatureRecipe | None = None, **options: Any) -> tuple[str, LoadedGraph]:
     """A dataset by name or a graph from a file, with the name it goes by; what was assumed in reading is told.
 
     Features of a table of nodes are made by the recipe, if there is one; a dataset has its own.
@@ -624,7 +624,7 @@ def _open_graph(given: str, *, recipe: FeatureRecipe | None = None, **options: A
         asked = [name for name, value in options.items() if value is not None]
         if asked:
             raise InputError(f"{given}: this is a dataset, and {', '.join(asked)} can be given for tables of your own.")
-        return given.lower(), Reading(load_dataset(given))
+        return given.lower(), LoadedGraph(load_dataset(given))
     path = Path(given)
     if not path.suffix and not os.path.exists(path):  # noqa: PTH110 - which is no error for any name
         raise InputError(

@@ -25,7 +25,7 @@ from vgae.io.columns import Origin, as_weights, find_column, first_true
 from vgae.io.links import read_links_among
 from vgae.io.nodes import FeatureRecipe, NodeTable, build_features, notes_on, read_nodes, require_one_row_each
 from vgae.io.storage import as_path
-from vgae.io.tables import Reading
+from vgae.io.tables import LoadedGraph
 from vgae.io.unpack import enough_memory
 
 Weights = npt.NDArray[np.float32] | npt.NDArray[np.float64] | None
@@ -43,7 +43,7 @@ def read_more(
     delimiter: str | None = None,
     header: bool | None = None,
     id: str | None = None,  # noqa: A002 - the option's name
-) -> Reading:
+) -> LoadedGraph:
     """The graph with the links of one table and the nodes of another added; the options are those of `read_links`.
 
     Without a `recipe` the columns of the node table, the ids aside, are the features as they are, in their order.
@@ -85,7 +85,7 @@ def read_more(
             f"{larger.num_edges - graph.num_edges:,} links and {larger.num_nodes - graph.num_nodes:,} nodes more"
         )
         larger = replace(larger, features=features, node_ids=to_array(names), labels=_labels_of(graph, len(known)))
-        return Reading(larger, tuple(notes), recipe, None if nodes is None else str(nodes), tuple(node_notes))
+        return LoadedGraph(larger, tuple(notes), recipe, None if nodes is None else str(nodes), tuple(node_notes))
 
 
 def _rows_of(graph: Graph) -> tuple[Pairs, Weights]:

@@ -1,7 +1,7 @@
 """Graphs from a stranger's tables: links in CSV, TSV, plain text, Parquet, GraphML or a data frame, ids of any kind.
 
 A row is a link between two ids; another table may have a row for each node (`nodes.py`). What the files leave open is
-decided by rules (`text.py`, `columns.py`) and told in `Reading.notes`.
+decided by rules (`text.py`, `columns.py`) and told in `LoadedGraph.notes`.
 
 columns   the first two are the ends of a link, or those asked for by name or number (from 1); weights are asked for
 nodes     all ids of the links, and those of the node table: without links they are isolated nodes
@@ -55,7 +55,7 @@ IN_GRAPHML = ("weight", "label", "node_attributes", "standardise", "impute", "re
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class LoadedGraph:
     """A graph out of a file, what was assumed in reading it, and what its features were made by."""
 
     graph: Graph
@@ -79,7 +79,7 @@ def read_graph(path: str | Path, **options: Any) -> Graph:
     return read_any(path, **options).graph
 
 
-def read_any(path: str | Path, **options: Any) -> Reading:
+def read_any(path: str | Path, **options: Any) -> LoadedGraph:
     """The same, with what was assumed in reading and the recipe of the features."""
     path = as_path(path)
     given = {name: value for name, value in options.items() if value is not None}
@@ -98,7 +98,7 @@ def read_any(path: str | Path, **options: Any) -> Reading:
     if path.suffix == ".npz":
         if given:
             raise InputError(f"{next(iter(given))}: this option is for tables, and {path} is an npz file.")
-        return Reading(read_npz_graph(path))
+        return LoadedGraph(read_npz_graph(path))
     raise InputError(f"{path}: not a kind of file that is known; use {', '.join((*SUFFIXES, GRAPHML, '.npz'))}.")
 
 
@@ -117,7 +117,7 @@ def read_links(
     standardise: bool = False,
     impute: str | None = None,
     recipe: FeatureRecipe | None = None,
-) -> Reading:
+) -> LoadedGraph:
     """The graph whose links are the rows of a table.
 
     `source`, `target` and `weight` are columns, by name or number from 1; `directed` links go from source to target.
@@ -154,7 +154,7 @@ def read_frame(
     label: str | None = None,
     standardise: bool = False,
     impute: str | None = None,
-) -> Reading:
+) -> LoadedGraph:
     """The graph whose links are the rows of a data frame; the options are those of `read_links`, nodes a frame too."""
     table = table_of(links, "links")
     of_nodes = None
@@ -178,7 +178,7 @@ def read_graphml_graph(
     standardise: bool = False,
     impute: str | None = None,
     recipe: FeatureRecipe | None = None,
-) -> Reading:
+) -> LoadedGraph:
     """The graph in a GraphML file; `weight` is an edge attribute, `label` a node attribute, by name.
 
     With `node_attributes` the other node attributes become features, as the columns of a node table do; with the
@@ -250,7 +250,7 @@ def _to_graph(
     directed: bool,
     nodes: _Nodes | None,
     notes: list[str],
-) -> Reading:
+) -> LoadedGraph:
     """The graph of a table of links and perhaps one of nodes."""
     source, target, weight = asked
     require_bool("directed", directed)
@@ -274,7 +274,7 @@ def _to_graph(
     notes.extend(_notes_on_links(graph, weight, total))
     graph = replace(graph, node_ids=ids)
     if nodes is None:
-        return Reading(graph, tuple(notes))
+        return LoadedGraph(graph, tuple(notes))
     linked = np.zeros(len(ids), dtype=bool)
     linked[graph.edges.ravel()] = True
     named = linked.copy()
@@ -285,7 +285,7 @@ def _to_graph(
 
 def _with_nodes(
     graph: Graph, rows: IntArray, linked: BoolArray, nodes: _Nodes, links: Origin, notes: list[str]
-) -> Reading:
+) -> LoadedGraph:
     """The graph with what a node table knows of its nodes; `rows` are their rows there."""
     table, origin = nodes.table, nodes.table.origin
     said = list(nodes.notes)
@@ -319,8 +319,8 @@ def _with_nodes(
     graph = replace(graph, features=features, labels=labels)
     recipe = recipe if features is not None else None
     if origin.name == links.name:
-        return Reading(graph, (*notes, *said), recipe)
-    return Reading(graph, tuple(notes), recipe, origin.name, tuple(said))
+        return LoadedGraph(graph, (*notes, *said), recipe)
+    return LoadedGraph(graph, tuple(notes), recipe, origin.name, tuple(said))
 
 
 def _notes_on_links(graph: Graph, weight: str | None, total: float | None) -> list[str]:
