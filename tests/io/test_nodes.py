@@ -21,7 +21,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import message_of
 from vgae import memory
-from vgae.io.nodes import FeatureRecipe
+from vgae.io.recipe import FeatureRecipe
 from vgae.io.tables import LoadedGraph, read_any
 
 LINKS = "a,b\nb,c\nc,a\nc,d\n"

@@ -25,7 +25,7 @@ from safetensors.torch import load_file, save_file
 import vgae
 from helpers import message_of
 from vgae.errors import InputError, TrainingError
-from vgae.io.storage import hash_json
+from vgae.io.json_files import hash_json
 from vgae.runs.checkpoint import (
     PAUSE,
     SHARE,

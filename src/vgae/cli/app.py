@@ -36,8 +36,8 @@ from vgae.io.datasets import DATASETS, cache_path, load_dataset
 from vgae.io.embeddings import write_embeddings
 from vgae.io.exports import without_formulas, write_csv, write_text
 from vgae.io.extend import read_more
-from vgae.io.nodes import FeatureRecipe
-from vgae.io.storage import write_json
+from vgae.io.json_files import write_json
+from vgae.io.recipe import FeatureRecipe
 from vgae.io.tables import LoadedGraph, read_any, read_pairs
 from vgae.machine import describe_machine
 from vgae.objective.cost import duration

@@ -18,8 +18,8 @@ from vgae.evaluation.evaluate import evaluate_split
 from vgae.evaluation.held_out import check_held_out, require_unseen
 from vgae.graph.graph import Graph
 from vgae.graph.split import HeldOut, LinkSplit
-from vgae.io.nodes import FeatureRecipe
-from vgae.io.storage import as_path
+from vgae.io.plain import as_path
+from vgae.io.recipe import FeatureRecipe
 from vgae.runs.checkpoint import Checkpoints, Owner
 from vgae.runs.folder import Workplace, new_run_folder
 from vgae.runs.run import Facts, Run, read_run

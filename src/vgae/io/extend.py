@@ -23,8 +23,9 @@ from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, Pairs
 from vgae.io.columns import Origin, as_weights, find_column, first_true
 from vgae.io.links import read_links_among
-from vgae.io.nodes import FeatureRecipe, NodeTable, build_features, notes_on, read_nodes, require_one_row_each
-from vgae.io.storage import as_path
+from vgae.io.nodes import NodeTable, read_nodes, require_one_row_each
+from vgae.io.plain import as_path
+from vgae.io.recipe import FeatureRecipe, build_features, notes_on
 from vgae.io.tables import LoadedGraph
 from vgae.io.unpack import enough_memory
 

@@ -35,20 +35,9 @@ from vgae.io.graphml import ENDS, ID, read_graphml
 from vgae.io.graphml import SUFFIX as GRAPHML
 from vgae.io.graphs import read_npz_graph
 from vgae.io.links import ends_of, read_link_table, read_links_among
-from vgae.io.nodes import (
-    ASK_FOR_IMPUTATION,
-    FeatureRecipe,
-    NodeTable,
-    build_features,
-    check_imputation,
-    describe,
-    notes_on,
-    read_nodes,
-    rows_of_nodes,
-    take_nodes,
-    to_labels,
-)
-from vgae.io.storage import as_path
+from vgae.io.nodes import NodeTable, read_nodes, rows_of_nodes, take_nodes, to_labels
+from vgae.io.plain import as_path
+from vgae.io.recipe import ASK_FOR_IMPUTATION, FeatureRecipe, build_features, check_imputation, describe, notes_on
 from vgae.io.unpack import enough_memory, is_stream, suffix_of
 
 IN_GRAPHML = ("weight", "label", "node_attributes", "standardise", "impute", "recipe")

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from vgae.experiments.paper import TABLE_1
 from vgae.experiments.reproduce import METHODS, Cell
-from vgae.io.storage import finite
+from vgae.io.json_files import finite
 from vgae.screen import tell, visible, write
 
 WIDEST = 40  # a longer value moves the rest of its own row to the right, and no other row

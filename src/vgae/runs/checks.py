@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from vgae.errors import InputError
-from vgae.io.nodes import FeatureRecipe
+from vgae.io.recipe import FeatureRecipe
 from vgae.graph.split import LinkSplit
 from vgae.model.autoencoder import MODELS, AutoEncoder
 from vgae.train.config import Config
