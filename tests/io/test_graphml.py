@@ -259,9 +259,9 @@ def test_a_long_value_and_many_keys_cost_what_they_hold(tmp_path: Path) -> None:
     many = "".join(f"<node id='{i}'/>" for i in range(nodes))
     body = NODES + f"<node id='c'><data key='c'>{'x&amp;' * pieces}</data></node>" + many + EDGE
     document = graphml.read_graphml(write(tmp_path, body, KEYS + declared))
-    assert document.nodes.num_columns == keys + 3
-    assert document.nodes.column("colour")[2].as_py() == "x&" * pieces
-    assert document.nodes.column("k7").null_count == nodes + 3
+    assert document.nodes.data.num_columns == keys + 3
+    assert document.nodes.data.column("colour")[2].as_py() == "x&" * pieces
+    assert document.nodes.data.column("k7").null_count == nodes + 3
 
 
 def test_memory_bounds_what_is_gathered_and_what_defaults_fill_in(

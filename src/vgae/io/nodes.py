@@ -12,20 +12,11 @@ import pyarrow.compute as pc
 from vgae.errors import InputError
 from vgae.graph.convert import text_array
 from vgae.graph.pairs import AnyArray, IntArray
-from vgae.io.columns import (
-    BoolArray,
-    FloatArray,
-    Numbers,
-    Origin,
-    as_ids,
-    as_numbers,
-    find_column,
-    is_name,
-    is_unnamed,
-    plain,
-    read_table,
-)
+from vgae.io.columns import BoolArray, FloatArray, Numbers, as_ids, as_numbers, plain
+from vgae.io.options import NodeOptions
 from vgae.io.sniff import id_by_name
+from vgae.io.source import Origin, SourceTable, is_name, is_unnamed, read_table
+from vgae.io.text import Wanted
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,55 +27,55 @@ class NodeTable:
     ids: pa.ChunkedArray
     labels: pa.ChunkedArray | None
     columns: pa.Table
+    notes: tuple[str, ...] = ()
 
 
-def read_nodes(path: Path, id: str | None, label: str | None, notes: list[str]) -> NodeTable:  # noqa: A002 - the option's name
-    """The node table in a file; `id` and `label` are columns, by name or number from 1."""
-    named = True if is_name(id) or is_name(label) else None
-    needed = "a column of ids and one of values"
-    table = read_table(path, None, named, notes, links=False, needed=needed)
-    return take_nodes(table, Origin(str(path)), id, label, notes)
+def read_nodes(path: Path, options: NodeOptions) -> NodeTable:
+    """The node table in a file; where a column is asked for by name, the first row is a header."""
+    header = True if any(map(is_name, options.columns)) else None
+    return take_nodes(
+        read_table(path, Wanted(links=False, needed="a column of ids and one of values"), header=header), options
+    )
 
 
-def take_nodes(
-    table: pa.Table,
-    origin: Origin,
-    id: str | None,  # noqa: A002 - the option's name
-    label: str | None,
-    notes: list[str],
-) -> NodeTable:
+def take_nodes(table: SourceTable, options: NodeOptions) -> NodeTable:
     """A table taken apart into ids, labels and columns of features."""
-    place = _place_of_ids(origin, table, notes) if id is None else find_column(origin, table, id, 0)
-    ids = as_ids(origin, table.column(place), table.column_names[place], "every row needs one")
-    of_label = None if label is None else find_column(origin, table, label, 1)
-    if of_label == place:
+    origin, names = table.origin, table.names
+    place, notes = _place_of_ids(table) if options.id is None else (table.place_of(options.id), ())
+    ids = as_ids(origin, table.column(place), names[place], "every row needs one")
+    label = None if options.label is None else table.place_of(options.label)
+    if label == place:
         raise InputError(f"{origin.name}: the ids and the labels are the same column; choose two.")
-    rest = []
-    for number, name in enumerate(table.column_names):
-        if number not in (place, of_label):
-            if is_unnamed(name):
-                notes.append(f"column {number + 1}, which has no name, is passed over as numbers of the rows")
-            else:
-                rest.append(name)
-    return NodeTable(origin, ids, None if of_label is None else table.column(of_label), table.select(rest))
+    others = [other for other in range(len(names)) if other not in (place, label)]
+    unnamed = tuple(
+        f"column {other + 1}, which has no name, is passed over as numbers of the rows"
+        for other in others
+        if is_unnamed(names[other])
+    )
+    return NodeTable(
+        origin,
+        ids,
+        None if label is None else table.column(label),
+        table.data.select([names[other] for other in others if not is_unnamed(names[other])]),
+        (*table.notes, *notes, *unnamed),
+    )
 
 
-def _place_of_ids(origin: Origin, table: pa.Table, notes: list[str]) -> int:
-    """The column of ids where none is asked for: the first, unless it only holds the numbers of the rows."""
-    names = table.column_names
+def _place_of_ids(table: SourceTable) -> tuple[int, tuple[str, ...]]:
+    """The column of ids where none is asked for, and what was assumed: the first, unless it only counts the rows."""
+    names = table.names
     if not is_unnamed(names[0]):
-        notes.append(f"ids are the first column, {names[0]}")
-        return 0
+        return 0, (f"ids are the first column, {names[0]}",)
+    counts = _counts_rows(table.column(0))
     named = id_by_name(names[1:])
-    if named is not None and _counts_rows(table.column(0)):
-        notes.append(f"ids are the column {names[named + 1]}, by its name")
-        return named + 1
-    if _counts_rows(table.column(0)) and _could_be_ids(table.column(1)):
+    if named is not None and counts:
+        return named + 1, (f"ids are the column {names[named + 1]}, by its name",)
+    if counts and _could_be_ids(table.column(1)):
         raise InputError(
-            f"{origin.name}: the first column has no name and counts the rows; say which column holds the ids (id)."
+            f"{table.origin.name}: the first column has no name and counts the rows; "
+            "say which column holds the ids (id)."
         )
-    notes.append("ids are the first column, which has no name")
-    return 0
+    return 0, ("ids are the first column, which has no name",)
 
 
 def _counts_rows(column: pa.ChunkedArray) -> bool:

@@ -26,10 +26,11 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph.pairs import AnyArray, IntArray
-from vgae.io.columns import BoolArray, Numbers, Origin, as_numbers, listed, plain, table_of
+from vgae.io.columns import BoolArray, Numbers, as_numbers, plain
+from vgae.io.options import NodeOptions
+from vgae.io.source import Origin, listed, table_of
 
 KINDS = ("numeric", "category", "boolean")
-IMPUTATIONS = ("mean", "zero")
 MAX_CATEGORIES = 1000
 DECIMAL_COMMA = r"^[+-]?[0-9]*,[0-9]+$"
 NUMERIC_SHARE = 0.9  # of values that are numbers, from which on the others are mistakes
@@ -89,10 +90,10 @@ class FeatureRecipe:
         cls, table: pa.Table, *, standardise: bool = False, impute: str | None = None, origin: Origin | None = None
     ) -> FeatureRecipe:
         """The recipe for all columns of a table that hold anything."""
-        check_imputation(impute)
+        options = NodeOptions(standardise=standardise, impute=impute)
         origin = origin or Origin("table")
         given = zip(table.column_names, map(plain, table.columns), strict=True)
-        found = [_fit_column(origin, name, column, standardise, impute) for name, column in given]
+        found = [_fit_column(origin, name, column, options) for name, column in given]
         return cls(tuple(column for column in found if column is not None))
 
     def apply(self, table: Any, name: str = "table") -> tuple[npt.NDArray[np.float32] | sp.csr_array, tuple[str, ...]]:
@@ -100,9 +101,9 @@ class FeatureRecipe:
 
         Its columns are found by name; others are passed over. A category that the recipe does not know becomes none.
         """
-        table, origin = table_of(table, name), Origin(name)
-        encoded = self.encode(table, origin)
-        return build_features(encoded, np.arange(table.num_rows)), tuple(notes_on(encoded))
+        rows = table_of(table, Origin(name))
+        encoded = self.encode(rows.data, rows.origin)
+        return build_features(encoded, np.arange(rows.data.num_rows)), notes_on(encoded)
 
     def encode(self, table: pa.Table, origin: Origin) -> list[Encoded]:
         """The columns turned into numbers; what does not fit is named by its row."""
@@ -124,12 +125,6 @@ class FeatureRecipe:
             return cls(tuple(_column_from_json(values) for values in content))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"recipe: not a recipe that this version of vgae reads ({error}).") from None
-
-
-def check_imputation(impute: str | None) -> None:
-    """Whether this is a way to fill in what is missing."""
-    if impute is not None and impute not in IMPUTATIONS:
-        raise InputError(f"impute: {impute!r} is not one of {', '.join(IMPUTATIONS)}.")
 
 
 def build_features(encoded: Sequence[Encoded], rows: IntArray) -> npt.NDArray[np.float32] | sp.csr_array:
@@ -173,7 +168,7 @@ def describe(recipe: FeatureRecipe) -> str:
     return f"{len(kinds)} columns became {len(recipe.features):,} features ({', '.join(counts)})"
 
 
-def notes_on(encoded: Sequence[Encoded]) -> list[str]:
+def notes_on(encoded: Sequence[Encoded]) -> tuple[str, ...]:
     """What was filled in and what was unknown."""
     notes = []
     filled = sum(part.num_filled for part in encoded)
@@ -184,20 +179,18 @@ def notes_on(encoded: Sequence[Encoded]) -> list[str]:
         for part in encoded
         if part.num_unknown
     )
-    return notes
+    return tuple(notes)
 
 
 # ------------------------------------------------------------------------------------------------------------ a column
 
 
-def _fit_column(
-    origin: Origin, name: str, column: pa.ChunkedArray, standardise: bool, impute: str | None
-) -> FeatureColumn | None:
+def _fit_column(origin: Origin, name: str, column: pa.ChunkedArray, options: NodeOptions) -> FeatureColumn | None:
     """What a column is, by its values; None where there are none."""
     numbers = _as_booleans(column)
     if numbers is not None:
         known = numbers.values[~numbers.missing]
-        return FeatureColumn(name, "boolean", fill=_fill(impute, float(known.mean())))
+        return FeatureColumn(name, "boolean", fill=_fill(options.impute, float(known.mean())))
     numbers = as_numbers(column)
     if numbers is None:
         raise InputError(
@@ -212,10 +205,10 @@ def _fit_column(
         known = numbers.values[~numbers.missing]
         constant = known.min() == known.max()  # then its deviation is 0, or what rounding leaves of it
         mean, std = (float(known[0]), 1.0) if constant else (float(known.mean()), float(known.std()))
-        fill = _fill(impute, mean)
+        fill = _fill(options.impute, mean)
         return (
             FeatureColumn(name, "numeric", mean, std, fill)
-            if standardise
+            if options.standardise
             else FeatureColumn(name, "numeric", fill=fill)
         )
     _refuse_decimal_commas(origin, name, column, numbers)
@@ -226,7 +219,7 @@ def _fit_column(
             f"{origin.name}: the column {name!r} holds {len(categories):,} different texts, and at most "
             f"{MAX_CATEGORIES:,} become features; group them, or leave the column out."
         )
-    return FeatureColumn(name, "category", fill=_fill(impute, 0.0), categories=categories)
+    return FeatureColumn(name, "category", fill=_fill(options.impute, 0.0), categories=categories)
 
 
 def _encode(origin: Origin, column: FeatureColumn, given: pa.ChunkedArray) -> Encoded:
