@@ -153,7 +153,7 @@ class _GraphAutoEncoder(Predictor, BaseEstimator):  # type: ignore[misc]  # scik
             raise InputError("split: the model was not fitted on the training graph of this split.")
         if split is None:
             split = LinkSplit(self.graph_, self.validation_ or HeldOut.none(), HeldOut.none(), seed=0)
-        split = replace(split, train=replace(split.train, features=self.graph_.features))
+        split = replace(split, train=split.train.with_parts(features=self.graph_.features))
         return Run(
             config=self.config_,
             model=self.model_,

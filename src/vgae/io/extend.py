@@ -6,7 +6,6 @@ links from a table whose ends are known or new.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ def read_more(
     if nodes is None and id is not None:
         raise InputError("id: this is about the columns of a node table; give one (features).")
     with enough_memory(links or nodes):
-        names: list[Any] = graph.ids_of(np.arange(graph.num_nodes)).tolist()
+        names = list(graph.ids)
         known = pa.array([str(name) for name in names], pa.large_string())
         features: Any = graph.features
         node_notes: tuple[str, ...] = ()
@@ -77,7 +76,7 @@ def read_more(
             weights = _with_weights(weights, read, of_links.weight)
         larger = Graph.from_edges(pairs, num_nodes=len(known), weights=weights, directed=graph.directed)
         note = f"{larger.num_edges - graph.num_edges:,} links and {larger.num_nodes - graph.num_nodes:,} nodes more"
-        larger = replace(larger, features=features, node_ids=to_array(names), labels=_labels_of(graph, len(known)))
+        larger = larger.with_parts(features=features, node_ids=to_array(names), labels=_labels_of(graph, len(known)))
         return LoadedGraph(larger, (note,), recipe, None if nodes is None else str(nodes), node_notes)
 
 

@@ -6,7 +6,7 @@ A graph in an npz file has the arrays `edges` (rows of two node indices) and, as
 -1 for one that goes back, 0 for both).
 """
 
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +94,9 @@ def read_npz_graph(path: str | Path) -> Graph:
             labels=unpack_ids(parts["labels"]) if "labels" in parts else None,
         )
         if by_index and ids is not None:
-            graph = replace(graph, node_ids=ids)
+            graph = graph.with_parts(node_ids=ids)
         if "cleaning" in parts:
-            graph = replace(graph, cleaning=Cleaning(*parts["cleaning"].tolist()))
+            graph = graph.with_parts(cleaning=Cleaning(*parts["cleaning"].tolist()))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except MemoryError:

@@ -191,7 +191,7 @@ def _to_graph(table: SourceTable, options: LinkOptions, nodes: _Nodes | None = N
         raise InputError(f"{origin.name}: {error}") from None
     total = None if weights is None else float(weights[codes[0] != codes[1]].sum())
     notes = (*table.notes, *ends.notes, *_notes_on_links(graph, weight, total))
-    graph = replace(graph, node_ids=ids)
+    graph = graph.with_parts(node_ids=ids)
     if nodes is None:
         return LoadedGraph(graph, notes)
     linked = np.zeros(len(ids), dtype=bool)
@@ -240,7 +240,7 @@ def _with_nodes(of_links: LoadedGraph, links: Origin, nodes: _Nodes, rows: IntAr
         said.append(f"{len(absent):,} nodes of {links.name} have no row{filled}")
     if not linked.all():
         said.append(f"{np.count_nonzero(~linked):,} nodes have no links")
-    graph = replace(graph, features=features, labels=labels)
+    graph = graph.with_parts(features=features, labels=labels)
     if origin.name == links.name:
         return LoadedGraph(graph, (*of_links.notes, *said), recipe)
     return LoadedGraph(graph, of_links.notes, recipe, origin.name, tuple(said))
