@@ -41,6 +41,12 @@ def test_train_ends_with_the_scores_and_the_papers_beside_them(trained: Trained)
     assert "objective: exact (3.7 million pairs" in result.stderr
 
 
+def test_scores_of_another_model_than_the_papers_stand_alone(tmp_path: Path) -> None:
+    result = run_vgae("train", "cora", "--posterior", "delta", "--iterations", "1", "--out", "run", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["AUC", "validation", "test"]
+
+
 def test_json_of_train_is_one_object_and_repeats_bit_for_bit(tmp_path: Path) -> None:
     results = [
         run_vgae("train", "cora", "--iterations", "20", "--json", "--out", name, cwd=tmp_path) for name in ("a", "b")
