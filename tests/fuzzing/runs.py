@@ -22,11 +22,16 @@ from safetensors.numpy import save as save_tensors
 import vgae
 from fuzzing.case import Case, WrongResultError
 from fuzzing.mutate import mutate
-from vgae.io.storage import hash_json
+from vgae.io.json_files import hash_json
 from vgae.io.tables import read_any
-from vgae.runs.checkpoint import Owner, write_checkpoint
-from vgae.runs.folder import new_run_folder
-from vgae.train.loop import Keeper, TrainingState, train
+from vgae.runs.checkpoint import write_checkpoint
+from vgae.runs.fingerprint import Fingerprint
+from vgae.runs.make import Destination, Source, make_run
+from vgae.train.callbacks import Checkpointer
+from vgae.train.config import Config
+from vgae.train.job import Job
+from vgae.train.loop import train
+from vgae.train.state import TrainingState
 
 PAIRS = np.array([[0, 1], [2, 3], [5, 1], [7, 30]])
 SETTINGS: dict[str, Any] = {"iterations": 4, "hidden_dim": 5, "latent_dim": 3, "eval_every": 2, "device": "cpu"}
@@ -46,22 +51,20 @@ def _intact() -> tuple[Path, ...]:
     (folder / "nodes.csv").write_text("id,x,kind\n" + "".join(f"n{i},{i * i},{'abc'[i % 3]}\n" for i in range(40)))
     reading = read_any(folder / "links.csv", weight="w", features=folder / "nodes.csv", standardise=True)
     split = vgae.split_links(reading.graph, seed=1)
-    with new_run_folder(folder / "vgae") as place:
-        model = vgae.VGAE(**SETTINGS).fit(split.train, validation=split.val)
-        place.write(model.to_run(split, recipe=reading.recipe))
+    make_run(Source(split, recipe=reading.recipe), Config(**SETTINGS), Destination(folder / "vgae"))
     plain = vgae.split_links(vgae.stochastic_block_model(40, 2, seed=3), seed=1)
     vgae.GAE(**SETTINGS).fit(plain.train).save(folder / "gae", split=plain)
     return folder / "vgae", folder / "gae"
 
 
-class _Memory(Keeper):
-    """Keeps the states of a training."""
+class _Memory(Checkpointer):
+    """Remembers the states of a training."""
 
     def __init__(self) -> None:
         self.states: list[TrainingState] = []
 
-    def offer(self, take_down: Callable[[], TrainingState]) -> None:
-        self.states.append(take_down())
+    def after_iteration(self, snapshot: Callable[[], TrainingState]) -> None:
+        self.states.append(snapshot())
 
 
 @lru_cache(maxsize=1)
@@ -69,11 +72,10 @@ def _interrupted() -> tuple[Path, vgae.LinkSplit, bytes]:
     """A checkpoint after two of four iterations, what it was trained on, and the embeddings at the end."""
     folder = Path(mkdtemp(prefix="vgae-fuzz-"))
     split = vgae.split_links(vgae.stochastic_block_model(40, 2, seed=3), seed=1)
-    model = vgae.VGAE(**SETTINGS).fit(split.train, validation=split.val)
-    memory = _Memory()
-    train(split.train, model.config_, split.val, keeper=memory)
-    write_checkpoint(folder, Owner.of(split.train, model.config_, split.val), memory.states[1])
-    return folder, split, model.transform().tobytes()
+    job, memory = Job.of(split.train, Config(**SETTINGS), split.val), _Memory()
+    trained = train(job, checkpointer=memory)
+    write_checkpoint(folder, Fingerprint.of(job), memory.states[1])
+    return folder, split, trained.latent["mean"].numpy().tobytes()
 
 
 def remove_intact() -> None:
@@ -115,7 +117,7 @@ def _checkpoint(case: Case) -> None:
     model = vgae.VGAE(**SETTINGS)
     found = case.attempt(lambda: model.fit(split.train, validation=split.val, checkpoint=folder).transform().tobytes())
     if found is not None and found != expected and not forged:
-        raise WrongResultError("a training that goes on from a changed checkpoint comes to another end")
+        raise WrongResultError("a training continued from a changed checkpoint comes to another end")
 
 
 def _copy(case: Case, original: Path) -> Path:

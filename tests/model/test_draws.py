@@ -8,26 +8,27 @@ from scipy.special import expit
 
 from vgae.model.decoders import InnerProduct
 from vgae.model.draws import Moments, Values, moments_of_draws
-from vgae.model.posteriors import Normal
+from vgae.model.posteriors import NormalPosterior
 
 NUM_DRAWS = 10_000
+DECODER = InnerProduct().build(1, torch.Generator())
 CORNERS = torch.tensor([[0, 1], [1, 2], [0, 2], [3, 0]])
 
 
-def posterior(dim: int) -> Normal:
+def posterior(dim: int) -> NormalPosterior:
     chance = torch.Generator().manual_seed(dim)
     mean, log_std = (torch.randn(4, dim, generator=chance, dtype=torch.float64) for _ in range(2))
-    return Normal(mean, log_std / 2 - 0.5)
+    return NormalPosterior(mean, log_std / 2 - 0.5)
 
 
 def as_it_is(logits: npt.NDArray[np.float32]) -> Values:
     return logits.astype(np.float64)
 
 
-def draw(given: Normal, function: object = as_it_is, *, seed: int = 0, **options: int) -> Moments:
+def draw(given: NormalPosterior, function: object = as_it_is, *, seed: int = 0, **options: int) -> Moments:
     settings = {"num_draws": NUM_DRAWS, **options}
     chance = torch.Generator().manual_seed(seed)
-    return moments_of_draws(given, InnerProduct(), CORNERS, function, generator=chance, **settings)  # type: ignore[arg-type]
+    return moments_of_draws(given, DECODER, CORNERS, function, generator=chance, **settings)  # type: ignore[arg-type]
 
 
 def assert_within_errors(found: Moments, mean: Values, variance: Values, fourth: Values) -> None:
@@ -69,23 +70,23 @@ def test_a_node_is_drawn_once_for_both_ends_of_a_pair_with_itself() -> None:
     given = posterior(3)
     pairs = torch.tensor([[2, 2]])
     chance = torch.Generator().manual_seed(0)
-    found = moments_of_draws(given, InnerProduct(), pairs, as_it_is, num_draws=NUM_DRAWS, generator=chance)
+    found = moments_of_draws(given, DECODER, pairs, as_it_is, num_draws=NUM_DRAWS, generator=chance)
     mean, variance = given.mean[2].numpy(), np.exp(2 * given.log_std[2].numpy())
     error = found.std / NUM_DRAWS**0.5
     assert found.mean == pytest.approx(float((mean**2 + variance).sum()), abs=4.5 * float(error[0]))
 
 
 def test_without_spread_every_draw_is_the_mean() -> None:
-    given = Normal(posterior(3).mean, torch.full((4, 3), -torch.inf, dtype=torch.float64))
+    given = NormalPosterior(posterior(3).mean, torch.full((4, 3), -torch.inf, dtype=torch.float64))
     found = draw(given, num_draws=7)
-    np.testing.assert_array_equal(found.mean, InnerProduct().logits(given.mean, CORNERS).numpy())
+    np.testing.assert_array_equal(found.mean, DECODER.logits(given.mean, CORNERS).numpy())
     np.testing.assert_array_equal(found.std, 0)
 
 
 def test_moments_are_numpys_and_do_not_depend_on_blocks() -> None:
     given = posterior(2)
     chance = torch.Generator().manual_seed(5)
-    draws = np.stack([InnerProduct().logits(given.sample(chance), CORNERS).numpy() for _ in range(30)])
+    draws = np.stack([DECODER.logits(given.sample(chance), CORNERS).numpy() for _ in range(30)])
     found = draw(given, seed=5, num_draws=30)
     np.testing.assert_allclose(found.mean, draws.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(found.std, draws.std(axis=0, ddof=1), rtol=1e-12)

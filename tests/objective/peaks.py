@@ -14,6 +14,7 @@ from pathlib import Path
 import vgae
 from helpers import graph_with
 from vgae.train.config import Config
+from vgae.train.job import Job
 from vgae.train.loop import train
 from vgae.train.plan import workload
 
@@ -25,15 +26,15 @@ def bytes_of(name: str) -> int:
 
 
 def measure(cases: list[tuple[int, int, str, str]]) -> None:
-    train(graph_with(2100, 2, "none"), Config(iterations=2))  # loads whatever is loaded once
+    train(Job.of(graph_with(2100, 2, "none"), Config(iterations=2)))  # loads whatever is loaded once
     for num_nodes, links, features, objective in cases:
-        graph = graph_with(num_nodes, links, features)
         config = Config(objective=objective, iterations=2, eval_every=1, device="cpu")
+        job = Job.of(graph_with(num_nodes, links, features), config)
         ctypes.CDLL(None).malloc_trim(0)  # what earlier cases left is not there for this one
         before = bytes_of("VmRSS")
-        train(graph, config)
+        train(job)
         peak = bytes_of("VmHWM") - before
-        print(workload(graph, config).memory_needed(objective).host / peak, flush=True)
+        print(workload(job).memory_needed(objective).host / peak, flush=True)
 
 
 def train_within_a_limit() -> None:

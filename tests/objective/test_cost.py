@@ -24,10 +24,11 @@ from vgae.graph.synthetic import stochastic_block_model
 from vgae.io.graphs import write_graph
 from vgae.machine import working_on
 from vgae.objective import cost
-from vgae.objective.cost import Rates, calibrate, choose_objective, duration, estimate, memory_on, require_memory
+from vgae.objective.cost import Rates, choose_objective, duration, estimate, measure_rates, memory_on, require_memory
 from vgae.objective.workload import Memory, Workload
-from vgae.train import plan as decide
+from vgae.train import plan
 from vgae.train.config import Config
+from vgae.train.job import Job
 from vgae.train.loop import train
 from vgae.train.plan import workload
 
@@ -43,14 +44,14 @@ def work(num_nodes: int, num_edges: int = 0) -> Workload:
 
 def test_workload_counts_what_the_graph_and_the_model_have() -> None:
     graph = stochastic_block_model(300, 3, feature_dim=30, seed=1)
-    found = workload(graph, Config(model="gae", hidden_dim=8, latent_dim=4, num_negatives=77))
+    found = workload(Job.of(graph, Config(model="gae", hidden_dim=8, latent_dim=4, num_negatives=77)))
     assert (found.num_nodes, found.num_edges, found.num_features) == (300, graph.num_edges, 30)
     assert found.feature_entries == np.count_nonzero(graph.features.toarray())  # type: ignore[union-attr]
     assert (found.num_heads, found.num_negatives, found.all_pairs) == (1, 77, 300**2 / 2)
     assert found.num_weights == 30 * 8 + 8 * 4
     assert found.single_pairs("exact") == graph.num_edges + 300
     assert found.single_pairs("sampled") == graph.num_edges + 300 + 77
-    bare = workload(graph, Config(features=False))
+    bare = workload(Job.of(graph, Config(features=False)))
     assert (bare.feature_entries, bare.input_dim) == (0, 300)
 
 
@@ -63,9 +64,9 @@ def test_estimate_is_the_sum_of_its_parts() -> None:
     assert exact.memory.device == 0
 
 
-def peak_of_tensors(graph: Graph, config: Config) -> float:
+def peak_of_tensors(job: Job) -> float:
     with torch.profiler.profile(profile_memory=True, acc_events=True) as profile:
-        train(graph, config)
+        train(job)
     level = peak = 0
     for event in profile.profiler.kineto_results.events():
         if event.name() == "[memory]":
@@ -91,7 +92,8 @@ def test_tensors_are_predicted_to_within_a_fifth(
 ) -> None:
     graph = graph_with(6_000, links, features)
     config = Config(model=model, objective=objective, latent_dim=latent_dim, iterations=2, eval_every=1)
-    assert workload(graph, config).held(objective) / peak_of_tensors(graph, config) == pytest.approx(1, abs=0.2)
+    job = Job.of(graph, config)
+    assert workload(job).held(objective) / peak_of_tensors(job) == pytest.approx(1, abs=0.2)
 
 
 def peaks(job: str) -> "subprocess.CompletedProcess[str]":
@@ -153,7 +155,7 @@ def test_plan_and_auto_ask_the_same_and_decide_the_same(
         asked.append((args, options))
         return replace(RATES, pairs_per_second=pairs_per_second)
 
-    monkeypatch.setattr(decide, "calibrate", given_rates)
+    monkeypatch.setattr(plan, "measure_rates", given_rates)
     monkeypatch.setattr(cost, "SLOWEST", 1.0)  # so that graphs of this size are measured
     monkeypatch.setattr(cost, "AFFORDABLE_SECONDS", 0.5)
     graph = stochastic_block_model(400, 4, seed=1)
@@ -164,9 +166,13 @@ def test_plan_and_auto_ask_the_same_and_decide_the_same(
         done = CliRunner().invoke(app, ["plan", str(tmp_path / "graph.npz"), "--device", "cpu", "--json", *options])
         planned = json.loads(done.stdout)["auto"]
         config = Config(iterations=iterations, precision=precision, latent_dim=5, device="cpu")
-        trained = train(graph, config)
+        trained = train(Job.of(graph, config))
         assert asked[0] == asked[1] == ((CPU, 5), {"symmetric": True, "precision": precision})
-        assert trained.objective == planned == ("exact" if iterations * 8e4 / pairs_per_second < 0.49 else "sampled")
+        assert (
+            trained.choice.objective
+            == planned
+            == ("exact" if iterations * 8e4 / pairs_per_second < 0.49 else "sampled")
+        )
 
 
 def test_what_cannot_fit_is_refused_with_what_would() -> None:
@@ -259,11 +265,11 @@ def test_work_for_a_gpu_goes_to_that_one() -> None:
         pass
 
 
-def test_calibration_divides_work_by_the_time_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measuring_divides_work_by_the_time_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that gives a tiny sweep 1 ms, a sparse product 20 ms, and 3,000 × 3,000 pairs 10 ms."""
     times = iter([0.001, 0.020, 0.010])
     monkeypatch.setattr(cost, "_seconds", lambda work, _device: (work(), next(times))[1])
-    rates = calibrate(CPU, latent_dim=4, symmetric=False)
+    rates = measure_rates(CPU, latent_dim=4, symmetric=False)
     entries = len({(a, b) for a, b in np.random.default_rng(0).integers(3000, size=(2, 30_000)).T.tolist()})
     assert rates.pairs_per_second == pytest.approx(3000**2 / 0.009)
     assert rates.numbers_per_second == pytest.approx(32 * entries / 0.020, rel=0.01)

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vgae.ops import known_pairs, top_of_all, top_of_each_row
+from vgae.ops import Factors, known_pairs, top_of_all, top_of_each_row
 
 CPU = torch.device("cpu")
 
@@ -38,7 +38,7 @@ def test_all_pairs_match_brute_force(block: int, problem: tuple[torch.Tensor, np
     q, links, top = problem
     known = known_pairs(links, len(q), CPU)
     expected = brute_force(q @ q.T, set(map(tuple, links.tolist())), undirected=True)[:top]
-    found = top_of_all(q, None, None, None, top=top, symmetric=True, known=known, block_size=block)
+    found = top_of_all(Factors(q), top=top, symmetric=True, known=known, block_size=block)
     assert found.pairs.tolist() == [[i, j] for _, i, j in expected]
     assert found.logits.tolist() == [-value for value, _, _ in expected]
 
@@ -51,8 +51,9 @@ def test_all_directed_pairs_match_brute_force(block: int, problem: tuple[torch.T
     k, r, c = q.flip(0), torch.arange(size) % 3 - 1.0, torch.arange(size) % 2 * 1.0
     known = known_pairs(links, size, CPU)
     expected = brute_force(q @ k.T + r[:, None] + c, set(map(tuple, links.tolist())), undirected=False)[:top]
-    found = top_of_all(q, k, r, c, top=top, symmetric=False, known=known, block_size=block)
+    found = top_of_all(Factors(q, k, r, c), top=top, symmetric=False, known=known, block_size=block)
     assert found.pairs.tolist() == [[i, j] for _, i, j in expected]
+    assert found.logits.tolist() == [-value for value, _, _ in expected]
 
 
 @given(problem=problems())
@@ -63,5 +64,5 @@ def test_each_row_matches_brute_force(problem: tuple[torch.Tensor, np.ndarray, i
     rows = [size - 1, 0]
     everything = brute_force(q @ k.T + r[:, None] + c, set(map(tuple, links.tolist())), undirected=False)
     expected = [[i, j] for row in rows for _, i, j in [pair for pair in everything if pair[1] == row][:top]]
-    found = top_of_each_row(q, k, r, c, top=top, rows=rows, known=known_pairs(links, size, CPU))
+    found = top_of_each_row(Factors(q, k, r, c), top=top, rows=rows, known=known_pairs(links, size, CPU))
     assert found.pairs.tolist() == expected

@@ -181,7 +181,6 @@ def grow(root: Path, tree: Tree) -> None:
 def what_is_read(run: Path) -> tuple[Any, ...]:
     """What somebody who reads a run gets, configuration and weights and scores."""
     model = vgae.load(run)
-    assert model.run_ is not None
     weights = {name: tensor.numpy().tobytes() for name, tensor in model.model_.state_dict().items()}
     return model.config_, weights, model.transform().tobytes(), model.run_.metrics
 

@@ -12,18 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from making import make, train_in
 from powercut import what_is_read
 
 import vgae
 import vgae.cli.app
 from helpers import message_of
 from vgae.errors import InputError, SaveError
-from vgae.io import storage
+from vgae.io import atomic
+from vgae.io.plain import open_plain
+from vgae.runs import files as files_module
 from vgae.runs import folder as folder_module
-from vgae.runs import run as run_module
-from vgae.runs.checkpoint import kept_iteration
+from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration
+from vgae.runs.files import FILES
 from vgae.runs.folder import Stage, new_run_folder, stage_of
-from vgae.runs.run import FILES
+from vgae.train.callbacks import Callback
+from vgae.train.config import Config
 
 NAMES = ("config.json", *FILES)
 
@@ -38,8 +42,12 @@ def split() -> vgae.LinkSplit:
     return vgae.split_links(vgae.stochastic_block_model(30, 2, feature_dim=5, seed=5), val=0.2, test=0.2, seed=2)
 
 
+SETTINGS: dict[str, Any] = {"iterations": 3, "eval_every": 1, "hidden_dim": 4, "latent_dim": 2, "device": "cpu"}
+CONFIG = Config(**SETTINGS)
+
+
 def model(seed: int = 0) -> vgae.VGAE:
-    return vgae.VGAE(iterations=3, eval_every=1, hidden_dim=4, latent_dim=2, seed=seed, device="cpu")
+    return vgae.VGAE(**SETTINGS, seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +72,7 @@ def test_run_that_is_replaced_while_it_is_read_is_one_or_the_other(
     run: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Replaced just before each file that the reader opens, for all of them."""
-    known, opened = [what_is_read(run)], storage.open_plain
+    known, opened = [what_is_read(run)], open_plain
     fitted[1].save(run, split=split, overwrite=True)
     known.append(what_is_read(run))
     for turn in range(20):
@@ -76,7 +84,7 @@ def test_run_that_is_replaced_while_it_is_read_is_one_or_the_other(
                 other.save(run, split=split, overwrite=True)
             return opened(path)
 
-        monkeypatch.setattr(run_module, "open_plain", open_late)
+        monkeypatch.setattr(files_module, "open_plain", open_late)
         assert what_is_read(run) in known
     assert left[0] >= 0  # the last turns came to nothing, so that all opened files had theirs
 
@@ -105,22 +113,22 @@ def test_readers_beside_a_writer_never_see_a_mixture_or_nothing(
 
 
 def test_folder_that_is_replaced_without_end_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "PAUSE", 0.0)
+    monkeypatch.setattr(files_module, "PAUSE", 0.0)
     (run / "metrics.json").write_text("{}")
     ticks = iter(range(10**6))
-    monkeypatch.setattr(run_module, "_marks", lambda _: [next(ticks)])
+    monkeypatch.setattr(files_module, "_marks", lambda _: [next(ticks)])
     assert "replaced again and again" in message_of(lambda: vgae.load(run))
 
 
 def test_each_file_is_read_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    plain = storage.open_plain
+    plain = open_plain
 
     def note(path: Path) -> Any:
         opened.append(path.name)
         return plain(path)
 
-    monkeypatch.setattr(run_module, "open_plain", note)
+    monkeypatch.setattr(files_module, "open_plain", note)
     vgae.load(run)
     assert sorted(opened) == sorted(NAMES)
 
@@ -130,16 +138,16 @@ def test_each_file_is_read_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def acting(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
     """Have something done after the first iteration of the next training."""
-    plain = vgae.runs.checkpoint.Checkpoints.offer
+    plain = FolderCheckpointer.after_iteration
     left = [1]
 
-    def offer(self: Any, take_down: Any) -> None:
-        plain(self, take_down)
+    def after_iteration(self: Any, snapshot: Any) -> None:
+        plain(self, snapshot)
         left[0] -= 1
         if left[0] == 0:
             act()
 
-    monkeypatch.setattr(vgae.runs.checkpoint.Checkpoints, "offer", offer)
+    monkeypatch.setattr(FolderCheckpointer, "after_iteration", after_iteration)
 
 
 def test_checkpoints_of_a_fit_are_safe_from_another_writer_of_the_run(
@@ -159,7 +167,7 @@ def test_checkpoints_of_a_fit_are_safe_from_another_writer_of_the_run(
         f"{run}: another process is writing this run; wait for it to end, or choose another folder.",
         f"{run / 'checkpoint'}: another process is writing there; wait for it to end, or choose another.",
     ]
-    assert kept_iteration(run / "checkpoint") == 3
+    assert saved_iteration(run / "checkpoint") == 3
     trained.save(run, split=split, overwrite=True)
     assert sorted(content(run)) == sorted(NAMES)
 
@@ -175,11 +183,11 @@ def test_run_that_is_made_is_safe_from_a_fit_with_its_checkpoints(
 
     if moment == "training":
         acting(monkeypatch, intrude)
-    with new_run_folder(folder) as place:
-        trained = model().fit(split.train, validation=split.val, checkpoint=place, checkpoint_every=0)
+    with new_run_folder(folder) as writer:
+        run = train_in(writer, split, CONFIG)
         if moment == "writing":
             intrude()
-        place.write(trained.to_run(split))
+        writer.write(run)
     assert said == [
         f"{folder / 'checkpoint'}: another process is writing there; wait for it to end, or choose another."
     ]
@@ -211,10 +219,8 @@ def test_files_of_other_people_neither_break_a_run_nor_are_touched(
     assert "already used" in message_of(lambda: fitted[1].save(run))
     fitted[1].save(run, split=split, overwrite=True)
     assert what_is_read(run) != expected
-    for seed, resume in ((0, False), (0, True)):
-        with new_run_folder(run, overwrite=True, resume=resume) as place:
-            trained = model(seed).fit(split.train, validation=split.val, checkpoint=place, checkpoint_every=0)
-            place.write(trained.to_run(split))
+    for resume in (False, True):
+        make(run, split, CONFIG, overwrite=True, resume=resume)
         assert what_is_read(run) == expected
     assert {path: (path.lstat().st_ino, path.lstat().st_mtime_ns) for path in foreign} == {
         path: (found.st_ino, found.st_mtime_ns) for path, found in before.items()
@@ -222,7 +228,7 @@ def test_files_of_other_people_neither_break_a_run_nor_are_touched(
     assert sorted(path for path in run.rglob("*") if path.name not in NAMES) == sorted(foreign)
 
 
-def test_unfinished_run_among_other_files_is_gone_on_with(
+def test_unfinished_run_among_other_files_is_continued(
     tmp_path: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE]
 ) -> None:
     folder = tmp_path / "run"
@@ -230,8 +236,7 @@ def test_unfinished_run_among_other_files_is_gone_on_with(
     (folder / "notes.txt").write_text("mine")
     (folder / "checkpoint" / "notes.txt").write_text("mine too")
     assert stage_of(folder) is Stage.UNFINISHED
-    with new_run_folder(folder, resume=True) as place:
-        place.write(model().fit(split.train, validation=split.val, checkpoint=place).to_run(split))
+    make(folder, split, CONFIG, resume=True)
     assert (vgae.load(folder).transform() == fitted[0].transform()).all()
     assert (folder / "notes.txt").read_text() == "mine"
     assert content(folder / "checkpoint") == {"notes.txt": b"mine too"}
@@ -274,7 +279,7 @@ def test_somebodys_file_under_the_name_of_one_of_ours_is_not_replaced(
         with pytest.raises(InputError), new_run_folder(folder, overwrite=overwrite, resume=resume):
             pass
     assert (folder / name).read_text() == "mine"
-    assert kept_iteration(folder / "checkpoint") == 3
+    assert saved_iteration(folder / "checkpoint") == 3
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -322,7 +327,7 @@ class Full:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, first: int, number: float, code: int) -> None:
         self.count, self.first, self.last, self.code = 0, first, first + number, code
         self.failed = 0
-        plain = storage._flush
+        plain = atomic._flush
 
         def flush(handle: int) -> None:
             self.count += 1
@@ -331,7 +336,7 @@ class Full:
                 raise OSError(self.code, os.strerror(self.code))
             plain(handle)
 
-        monkeypatch.setattr(storage, "_flush", flush)
+        monkeypatch.setattr(atomic, "_flush", flush)
 
 
 def ending_of(do: Callable[[], None]) -> Exception | None:
@@ -346,14 +351,13 @@ def ending_of(do: Callable[[], None]) -> Exception | None:
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the trainings of a test say about their checkpoints."""
     said: list[str] = []
-    monkeypatch.setattr("vgae.train.loop.Watcher.noted", lambda _, text: said.append(text))
+    monkeypatch.setattr(Callback, "on_warning", lambda _, text: said.append(text))
     return said
 
 
 def train(folder: Path, split: vgae.LinkSplit, say: Callable[[str], None], **options: Any) -> None:
-    with new_run_folder(folder, **options) as place:
-        trained = model().fit(split.train, validation=split.val, checkpoint=place, checkpoint_every=0)
-        place.write(trained.to_run(split), tell=say)
+    with new_run_folder(folder, **options) as writer:
+        writer.write(train_in(writer, split, CONFIG), report=say)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG])
@@ -372,7 +376,7 @@ def test_checkpoints_that_cannot_be_written_do_not_end_training(
     assert os.strerror(code) in told[0]
     assert [text.split(":")[0] for text in told] == [str(tmp_path / "c")] * 2
     assert told[1].endswith("can be written again")
-    assert kept_iteration(tmp_path / "c") == 3
+    assert saved_iteration(tmp_path / "c") == 3
     assert len(content(tmp_path / "c")) == 2
 
 
@@ -452,24 +456,23 @@ def test_files_that_the_system_refuses_to_let_grow(tmp_path: Path, split: vgae.L
         assert what_is_read(folder) == expected
 
 
-def test_final_state_is_kept_where_there_is_room_for_it_but_not_for_the_run(
+def test_final_state_is_saved_where_there_is_room_for_it_but_not_for_the_run(
     tmp_path: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def train_on_it() -> None:
-        with monkeypatch.context() as patch, new_run_folder(tmp_path / "run") as place:
-            trained = model().fit(split.train, validation=split.val, checkpoint=place)  # too short for a checkpoint
-            assert kept_iteration(place.checkpoint) is None
+        with monkeypatch.context() as patch, new_run_folder(tmp_path / "run") as writer:
+            run = train_in(writer, split, CONFIG, every=None)  # too short for a checkpoint
+            assert saved_iteration(writer.checkpoint) is None
             patch.setattr(folder_module, "write_run", full)
-            place.write(trained.to_run(split), patience=100)
+            writer.write(run, patience=100)
 
-    assert "on device), but its training is kept; make room, and use --resume to finish." in str(ending_of(train_on_it))
-    assert kept_iteration(tmp_path / "run" / "checkpoint") == 3
-    with new_run_folder(tmp_path / "run", resume=True) as place:
-        again = model().fit(split.train, validation=split.val, checkpoint=place)
-        place.write(again.to_run(split))
+    ending = str(ending_of(train_on_it))
+    assert "on device), but its training is saved; make room, and use --resume to finish." in ending
+    assert saved_iteration(tmp_path / "run" / "checkpoint") == 3
+    make(tmp_path / "run", split, CONFIG, resume=True)
     assert (vgae.load(tmp_path / "run").transform() == fitted[0].transform()).all()
 
 
@@ -478,10 +481,10 @@ def test_finished_run_waits_for_room_and_says_so(
 ) -> None:
     monkeypatch.setattr(folder_module, "POLL", 0.01)
     say: list[str] = []
-    with monkeypatch.context() as patch, new_run_folder(tmp_path / "run") as place:
-        trained = model().fit(split.train, validation=split.val, checkpoint=place)
+    with monkeypatch.context() as patch, new_run_folder(tmp_path / "run") as writer:
+        run = train_in(writer, split, CONFIG, every=None)
         disk = Full(patch, 0, 20, errno.ENOSPC)
-        place.write(trained.to_run(split), patience=100, tell=say.append)
+        writer.write(run, patience=100, report=say.append)
     assert disk.failed == 20
     assert [text for text in say if "make room: it is tried again" in text] == say
     assert len(say) == len(told) == 1

@@ -5,14 +5,16 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from making import make
 from powercut import Disk, Tree, grow, what_is_read
 
 import vgae
 from vgae.errors import InputError
-from vgae.runs.checkpoint import kept_iteration
-from vgae.runs.folder import new_run_folder
+from vgae.runs.checkpoint import saved_iteration
+from vgae.train.config import Config
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it learns from /proc which file is flushed")
 
@@ -28,15 +30,16 @@ def split() -> vgae.LinkSplit:
     return vgae.split_links(vgae.stochastic_block_model(30, 2, feature_dim=5, seed=5), val=0.2, test=0.2, seed=2)
 
 
+SETTINGS: dict[str, Any] = {"iterations": 2, "eval_every": 1, "hidden_dim": 4, "latent_dim": 2, "device": "cpu"}
+
+
 def model(seed: int) -> vgae.VGAE:
-    return vgae.VGAE(iterations=2, eval_every=1, hidden_dim=4, latent_dim=2, seed=seed, device="cpu")
+    return vgae.VGAE(**SETTINGS, seed=seed)
 
 
 def train(folder: Path, split: vgae.LinkSplit, seed: int = 0, *, overwrite: bool = False, resume: bool = False) -> None:
     """What `vgae train` does."""
-    with new_run_folder(folder, overwrite=overwrite, resume=resume) as place:
-        fitted = model(seed).fit(split.train, validation=split.val, checkpoint=place, checkpoint_every=0)
-        place.write(fitted.to_run(split))
+    make(folder, split, Config(**SETTINGS, seed=seed), overwrite=overwrite, resume=resume)
 
 
 def trees_of(root: Path, write: Callable[[], None]) -> list[tuple[int, Tree]]:
@@ -95,7 +98,7 @@ def test_training(tmp_path: Path, split: vgae.LinkSplit, beside: str) -> None:
         shutil.rmtree(root / "run")
         unfinished = [tree for _, tree in trees if "run/checkpoint/state-1.safetensors" in tree]
         grow(root, next(tree for tree in unfinished if "run/checkpoint/checkpoint.json" in tree))
-        assert kept_iteration(root / "run" / "checkpoint") == 1
+        assert saved_iteration(root / "run" / "checkpoint") == 1
         trees = trees_of(root, lambda: finish(root / "run"))
         assert set(expect_old_or_new(tmp_path, trees, old, new, finish)) == {"old", "new"}
 
@@ -127,7 +130,7 @@ def test_saving(tmp_path: Path, split: vgae.LinkSplit, checkpoint: bool) -> None
 
 
 def test_a_checkpoint_alone(tmp_path: Path, split: vgae.LinkSplit) -> None:
-    """Whatever is left, fit goes on from it or starts again, to the same bits."""
+    """Whatever is left, fit continues from it or starts again, to the same bits."""
     root = tmp_path / "disk"
     root.mkdir()
     expected = model(0).fit(split.train, validation=split.val).transform()
@@ -141,7 +144,7 @@ def test_a_checkpoint_alone(tmp_path: Path, split: vgae.LinkSplit) -> None:
         after = tmp_path / "after"
         after.mkdir()
         grow(after, tree)
-        iterations.add(kept_iteration(after / "checkpoint"))
+        iterations.add(saved_iteration(after / "checkpoint"))
         assert (fit(after / "checkpoint").transform() == expected).all()
         shutil.rmtree(after)
     assert iterations == {None, 1, 2}

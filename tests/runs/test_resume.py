@@ -1,4 +1,4 @@
-"""Going on after an interruption: the same bits as without one, whenever and however it came."""
+"""Continuing after an interruption: the same bits as without one, whenever and however it came."""
 
 import hashlib
 import json
@@ -25,21 +25,19 @@ from safetensors.torch import load_file, save_file
 import vgae
 from helpers import message_of
 from vgae.errors import InputError, TrainingError
-from vgae.io.storage import hash_json
-from vgae.runs.checkpoint import (
-    PAUSE,
-    SHARE,
-    Checkpoints,
-    Owner,
-    Schedule,
-    kept_iteration,
-    write_checkpoint,
-)
-from vgae.train.config import Config
+from vgae.io.json_files import hash_json
+from vgae.objective.cost import Choice
+from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration, write_checkpoint
+from vgae.runs.files import FILES, write_run
+from vgae.runs.fingerprint import Fingerprint
 from vgae.runs.folder import new_run_folder
 from vgae.runs.lock import locked
-from vgae.runs.run import FILES, write_run
-from vgae.train.loop import Keeper, LogEntry, Trained, TrainingState, Watcher, train
+from vgae.runs.schedule import PAUSE, SHARE, SLOW_DISK, Schedule
+from vgae.train.callbacks import Callback, Checkpointer
+from vgae.train.config import Config
+from vgae.train.job import Job
+from vgae.train.loop import Trained, train
+from vgae.train.state import LogEntry, TrainingState
 
 CONFIG = Config(iterations=12, eval_every=5, hidden_dim=8, latent_dim=4, device="cpu")
 KINDS = {
@@ -55,28 +53,36 @@ def split() -> vgae.LinkSplit:
     return vgae.split_links(vgae.stochastic_block_model(120, 3, feature_dim=30, seed=5), seed=2)
 
 
-class Memory(Keeper):
-    """Takes every state down."""
+class Memory(Checkpointer):
+    """Takes a snapshot of every state."""
 
     def __init__(self) -> None:
         self.states: list[TrainingState] = []
 
-    def offer(self, take_down: Callable[[], TrainingState]) -> None:
-        self.states.append(take_down())
+    def after_iteration(self, snapshot: Callable[[], TrainingState]) -> None:
+        self.states.append(snapshot())
 
 
 def bits(trained: Trained) -> dict[str, Any]:
     """All that must not depend on interruptions."""
-    weights = {name: tensor.cpu().numpy().tobytes() for name, tensor in trained.model.state_dict().items()}
-    history = [replace(entry, seconds=0) for entry in trained.history]
-    return {"weights": weights, "mean": trained.posterior.mean.cpu().numpy().tobytes(), "history": history} | {
-        name: getattr(trained, name) for name in ("objective", "objective_reason", "best_iteration")
+    weights = {name: tensor.numpy().tobytes() for name, tensor in trained.model.state_dict().items()}
+    return {
+        "weights": weights,
+        "latent": {name: tensor.numpy().tobytes() for name, tensor in trained.latent.items()},
+        "history": [replace(entry, seconds=0) for entry in trained.history],
+        "choice": trained.choice,
+        "best_iteration": trained.best_iteration,
     }
 
 
-def resume(folder: Path, split: vgae.LinkSplit, config: Config, watcher: Watcher | None = None) -> Trained:
-    with Checkpoints(folder, Owner.of(split.train, config, split.val), every=0, watcher=watcher) as keeper:
-        return train(split.train, config, split.val, watcher, keeper)
+def job_of(split: vgae.LinkSplit, config: Config) -> Job:
+    return Job.of(split.train, config, split.val)
+
+
+def resume(folder: Path, split: vgae.LinkSplit, config: Config, callback: Callback | None = None) -> Trained:
+    job = job_of(split, config)
+    with FolderCheckpointer(folder, Fingerprint.of(job), every=0, callback=callback) as checkpointer:
+        return train(job, callback, checkpointer)
 
 
 # ----------------------------------------------------------------------------------------------------- same bits
@@ -87,15 +93,17 @@ GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(
 
 @pytest.mark.parametrize("device", ["cpu", GPU])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_iteration_can_be_gone_on_from(tmp_path: Path, split: vgae.LinkSplit, kind: str, device: str) -> None:
+def test_training_can_be_continued_from_every_iteration(
+    tmp_path: Path, split: vgae.LinkSplit, kind: str, device: str
+) -> None:
     config, memory = replace(KINDS[kind], device=device), Memory()
-    whole = train(split.train, config, split.val, keeper=memory)
-    owner = Owner.of(split.train, config, split.val)
+    job = job_of(split, config)
+    whole = train(job, checkpointer=memory)
     assert [state.iteration for state in memory.states] == list(range(1, whole.history[-1].iteration + 1))
     for state in memory.states:
         folder = tmp_path / f"{state.iteration}"
         folder.mkdir()
-        write_checkpoint(folder, owner, state)
+        write_checkpoint(folder, Fingerprint.of(job), state)
         resumed = resume(folder, split, config)
         assert bits(resumed) == bits(whole)
         assert [entry.seconds for entry in resumed.history] == sorted(entry.seconds for entry in resumed.history)
@@ -112,7 +120,7 @@ def test_killed_at_twenty_random_moments(tmp_path: Path) -> None:
 
 
 def test_killed_before_every_change_to_a_file(tmp_path: Path) -> None:
-    """At each of them the old run can be read, or else the new one; and what is unfinished can be gone on with."""
+    """At each of them the old run can be read, or else the new one; and what is unfinished can be continued."""
     found = killing("steps", tmp_path)
     assert found["wrong"] == []
     assert found["seen"] == sorted(found["seen"], key=["old", "new"].index)
@@ -131,20 +139,19 @@ def killing(job: str, folder: Path) -> dict[str, Any]:
 
 
 def test_auto_does_not_choose_again(tmp_path: Path, split: vgae.LinkSplit) -> None:
-    memory = Memory()
-    train(split.train, CONFIG, split.val, keeper=memory)
+    memory, job = Memory(), job_of(split, CONFIG)
+    train(job, checkpointer=memory)
     state = replace(memory.states[5], objective="sampled", objective_reason="the machine was busy then")
-    write_checkpoint(tmp_path, Owner.of(split.train, CONFIG, split.val), state)
-    resumed = resume(tmp_path, split, CONFIG)
-    assert (resumed.objective, resumed.objective_reason) == ("sampled", "the machine was busy then")
+    write_checkpoint(tmp_path, Fingerprint.of(job), state)
+    assert resume(tmp_path, split, CONFIG).choice == Choice("sampled", "the machine was busy then")
 
 
-def test_fit_goes_on_and_save_clears_up(tmp_path: Path, split: vgae.LinkSplit) -> None:
+def test_fit_continues_and_save_clears_up(tmp_path: Path, split: vgae.LinkSplit) -> None:
     folder = tmp_path / "run" / "checkpoint"
     whole = vgae.VGAE(iterations=12, latent_dim=4).fit(split.train, validation=split.val)
     model = vgae.VGAE(iterations=12, latent_dim=4)
     model.fit(split.train, validation=split.val, checkpoint=folder, checkpoint_every=0)
-    assert kept_iteration(folder) == 12
+    assert saved_iteration(folder) == 12
     assert sorted(path.name for path in folder.iterdir()) == ["checkpoint.json", "state-12.safetensors"]
     again = vgae.VGAE(iterations=12, latent_dim=4).fit(split.train, validation=split.val, checkpoint=folder)
     np.testing.assert_array_equal(again.transform(), whole.transform())
@@ -163,31 +170,31 @@ def test_checkpoints_are_not_written_unless_they_are_due(tmp_path: Path, split: 
 # -------------------------------------------------------------------------------------------------------- Ctrl-C
 
 
-class CtrlC(Watcher):
+class CtrlC(Callback):
     """Presses Ctrl-C so many times in the iteration after which this is logged."""
 
     def __init__(self, iteration: int, times: int) -> None:
-        self.iteration, self.times, self.told = iteration, times, 0
+        self.iteration, self.times, self.heard = iteration, times, 0
 
-    def logged(self, entry: LogEntry) -> None:
+    def on_log(self, entry: LogEntry) -> None:
         if entry.iteration == self.iteration:
             for _ in range(self.times):
                 signal.raise_signal(signal.SIGINT)
 
-    def stopping(self) -> None:
-        self.told += 1
+    def on_stop_request(self) -> None:
+        self.heard += 1
 
 
-@pytest.mark.parametrize(("times", "kept"), [(1, 10), (2, 9)])
-def test_ctrl_c_keeps_a_state_between_two_iterations(
-    tmp_path: Path, split: vgae.LinkSplit, times: int, kept: int
+@pytest.mark.parametrize(("times", "saved"), [(1, 10), (2, 9)])
+def test_ctrl_c_saves_a_state_between_two_iterations(
+    tmp_path: Path, split: vgae.LinkSplit, times: int, saved: int
 ) -> None:
     config, finger = KINDS["vgae, exact"], CtrlC(10, times)
     with pytest.raises(KeyboardInterrupt):
         resume(tmp_path, split, config, finger)
-    assert (finger.told, kept_iteration(tmp_path)) == (1, kept)
+    assert (finger.heard, saved_iteration(tmp_path)) == (1, saved)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert bits(resume(tmp_path, split, config)) == bits(train(split.train, config, split.val))
+    assert bits(resume(tmp_path, split, config)) == bits(train(job_of(split, config)))
 
 
 def test_another_thread_and_a_handler_of_the_programs_own_are_left_alone(tmp_path: Path, split: vgae.LinkSplit) -> None:
@@ -197,11 +204,11 @@ def test_another_thread_and_a_handler_of_the_programs_own_are_left_alone(tmp_pat
     thread = threading.Thread(target=fit, args=("thread",))
     thread.start()
     thread.join()
-    assert kept_iteration(tmp_path / "thread") == 3
+    assert saved_iteration(tmp_path / "thread") == 3
     heard: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
     try:
-        with Checkpoints(tmp_path / "own", Owner.of(split.train, CONFIG, None)):
+        with FolderCheckpointer(tmp_path / "own", Fingerprint.of(Job.of(split.train, CONFIG))):
             signal.raise_signal(signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)
@@ -224,7 +231,7 @@ def test_writing_takes_its_share_of_the_time_and_no_more(
 ) -> None:
     """But for what a write takes longer than the last one, however slow the file system is or becomes."""
     now, spent, expected, last = 0.0, 0.0, guess, 0.0
-    schedule = Schedule(guess, clock=lambda: now)
+    schedule = Schedule(guess * SLOW_DISK, clock=lambda: now)
     for seconds in durations:
         while not schedule.due():
             now += iteration if iteration > PAUSE else PAUSE / 3
@@ -238,7 +245,7 @@ def test_writing_takes_its_share_of_the_time_and_no_more(
 
 def test_the_first_checkpoint_waits_for_its_size_and_the_second_for_its_time() -> None:
     now = 0.0
-    schedule = Schedule(0.05, clock=lambda: now)
+    schedule = Schedule(0.05 * SLOW_DISK, clock=lambda: now)
     due = []
     for now in range(1, 500):
         if schedule.due():
@@ -248,9 +255,9 @@ def test_the_first_checkpoint_waits_for_its_size_and_the_second_for_its_time() -
 
 
 @pytest.mark.parametrize(("every", "expected"), [(0, [1, 2, 3, 4, 5]), (2, [2, 4])])
-def test_a_fixed_pause_is_kept(every: float, expected: list[int]) -> None:
+def test_a_fixed_pause_is_observed(every: float, expected: list[int]) -> None:
     now = 0
-    schedule = Schedule(1e9, every=every, clock=lambda: now)
+    schedule = Schedule(1e17, every=every, clock=lambda: now)
     due = []
     for now in range(1, 6):
         if schedule.due():
@@ -261,7 +268,7 @@ def test_a_fixed_pause_is_kept(every: float, expected: list[int]) -> None:
 
 @pytest.mark.parametrize("every", [-1, float("nan"), float("inf"), "often"])
 def test_impossible_pauses_are_named(tmp_path: Path, split: vgae.LinkSplit, every: Any) -> None:
-    with pytest.raises(InputError, match="checkpoint_every: a number of seconds"):
+    with pytest.raises(InputError, match="checkpoint_every: a number of at least 0 is needed"):
         vgae.GAE(iterations=1).fit(split.train, checkpoint=tmp_path / "checkpoint", checkpoint_every=every)
     assert list(tmp_path.iterdir()) == []
 
@@ -304,7 +311,7 @@ def test_checkpoint_of_another_graph_or_other_pairs_is_refused(checkpoint: Path,
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="auto is the CPU only where there is no GPU")
 def test_where_it_is_trained_is_not_what_is_trained(checkpoint: Path, split: vgae.LinkSplit) -> None:
-    whole = train(split.train, CONFIG, split.val)
+    whole = train(job_of(split, CONFIG))
     assert bits(resume(checkpoint, split, replace(CONFIG, device="auto"))) == bits(whole)
 
 
@@ -426,7 +433,7 @@ def test_unfinished_writes_of_a_killed_process_do_no_harm(checkpoint: Path, spli
     (checkpoint / "state-11.safetensors").write_bytes(b"half of i")
     (checkpoint / ".checkpoint.json.x1").write_bytes(b"{")
     (checkpoint / "notes.txt").write_text("mine")
-    assert bits(resume(checkpoint, split, CONFIG)) == bits(train(split.train, CONFIG, split.val))
+    assert bits(resume(checkpoint, split, CONFIG)) == bits(train(job_of(split, CONFIG)))
     assert sorted(path.name for path in checkpoint.iterdir()) == [
         "checkpoint.json",
         "notes.txt",

@@ -10,10 +10,14 @@ import torch
 
 import vgae
 from helpers import message_of
-from vgae.io.storage import hash_json
-from vgae.runs.checkpoint import Checkpoints, Owner
+from vgae.io.json_files import hash_json
+from vgae.runs.checkpoint import FolderCheckpointer
+from vgae.runs.fingerprint import Fingerprint
+from vgae.train.callbacks import Callback
 from vgae.train.config import Config
-from vgae.train.loop import LogEntry, Trained, Watcher, train
+from vgae.train.job import Job
+from vgae.train.loop import Trained, train
+from vgae.train.state import LogEntry
 
 CONFIG = Config(iterations=6, eval_every=1, hidden_dim=8, latent_dim=4, device="cpu", objective="exact")
 TWO_CORES = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is no second thread to have")
@@ -32,27 +36,28 @@ def _threads_as_before() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-class Interrupting(Watcher):
-    """Interrupts at an iteration, and writes down the number of threads and all that it is told."""
+class Interrupting(Callback):
+    """Interrupts at an iteration, and records the number of threads and all messages."""
 
     def __init__(self, at: int | None = None) -> None:
-        self.at, self.seen, self.told = at, set[int](), list[str]()
+        self.at, self.seen, self.messages = at, set[int](), list[str]()
 
-    def logged(self, entry: LogEntry) -> None:
+    def on_log(self, entry: LogEntry) -> None:
         self.seen.add(torch.get_num_threads())
         if entry.iteration == self.at:
             raise KeyboardInterrupt
 
-    def threads(self, number: int) -> None:
-        self.told.append(f"{number} as before")
+    def on_threads(self, number: int) -> None:
+        self.messages.append(f"{number} as before")
 
-    def noted(self, text: str) -> None:
-        self.told.append(text)
+    def on_warning(self, text: str) -> None:
+        self.messages.append(text)
 
 
-def fit(folder: Path, graph: vgae.Graph, watcher: Watcher | None) -> Trained:
-    with Checkpoints(folder, Owner.of(graph, CONFIG, None), every=0, watcher=watcher) as keeper:
-        return train(graph, CONFIG, watcher=watcher, keeper=keeper)
+def fit(folder: Path, graph: vgae.Graph, callback: Callback | None) -> Trained:
+    job = Job.of(graph, CONFIG)
+    with FolderCheckpointer(folder, Fingerprint.of(job), every=0, callback=callback) as checkpointer:
+        return train(job, callback, checkpointer)
 
 
 def interrupt(folder: Path, graph: vgae.Graph, threads: int) -> None:
@@ -79,14 +84,14 @@ def bits(trained: Trained) -> bytes:
 @pytest.mark.parametrize(("before", "now"), [(1, 2), (2, 1)])
 def test_continued_with_the_threads_of_before(tmp_path: Path, graph: vgae.Graph, before: int, now: int) -> None:
     torch.set_num_threads(before)
-    whole = bits(train(graph, CONFIG))
+    whole = bits(train(Job.of(graph, CONFIG)))
     torch.set_num_threads(now)
-    assert bits(train(graph, CONFIG)) != whole  # else there would be nothing to test
+    assert bits(train(Job.of(graph, CONFIG))) != whole  # else there would be nothing to test
     interrupt(tmp_path, graph, before)
     torch.set_num_threads(now)
-    watcher = Interrupting()
-    assert bits(fit(tmp_path, graph, watcher)) == whole
-    assert (watcher.seen, watcher.told) == ({before}, [f"{before} as before"])
+    callback = Interrupting()
+    assert bits(fit(tmp_path, graph, callback)) == whole
+    assert (callback.seen, callback.messages) == ({before}, [f"{before} as before"])
     assert torch.get_num_threads() == now
 
 
@@ -96,20 +101,20 @@ def test_nothing_is_said_where_the_number_is_the_same_or_not_known(
 ) -> None:
     interrupt(tmp_path, graph, 1)
     describe(tmp_path, stored)
-    watcher = Interrupting()
-    assert bits(fit(tmp_path, graph, watcher)) == bits(train(graph, CONFIG))
-    assert (watcher.seen, watcher.told) == ({1}, [])
+    callback = Interrupting()
+    assert bits(fit(tmp_path, graph, callback)) == bits(train(Job.of(graph, CONFIG)))
+    assert (callback.seen, callback.messages) == ({1}, [])
 
 
-def test_threads_that_the_machine_does_not_have_are_told(tmp_path: Path, graph: vgae.Graph) -> None:
+def test_threads_that_the_machine_does_not_have_are_reported(tmp_path: Path, graph: vgae.Graph) -> None:
     interrupt(tmp_path, graph, 1)
     describe(tmp_path, 9999)
-    watcher = Interrupting()
-    fit(tmp_path, graph, watcher)
-    assert watcher.seen == {1}
-    assert len(watcher.told) == 1
-    assert "9999 threads before and uses 1 now" in watcher.told[0]
-    assert "may differ in the last bits" in watcher.told[0]
+    callback = Interrupting()
+    fit(tmp_path, graph, callback)
+    assert callback.seen == {1}
+    assert len(callback.messages) == 1
+    assert "9999 threads before and uses 1 now" in callback.messages[0]
+    assert "may differ in the last bits" in callback.messages[0]
     (tmp_path / "again").mkdir()
     interrupt(tmp_path / "again", graph, 1)
     describe(tmp_path / "again", 9999)

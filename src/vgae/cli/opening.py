@@ -19,7 +19,7 @@ from vgae.screen import note
 
 if TYPE_CHECKING:
     from vgae.estimators.predict import FittedModel
-    from vgae.io.nodes import FeatureRecipe
+    from vgae.io.recipe import FeatureRecipe
 
 
 @dataclass(frozen=True)

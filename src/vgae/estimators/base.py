@@ -21,7 +21,7 @@ from vgae.estimators.fitted import Fitted
 from vgae.estimators.pairs import PairClassifier, require_graph, training_of
 from vgae.estimators.predict import FloatArray
 from vgae.graph.split import HeldOut, LinkSplit
-from vgae.io.storage import as_path
+from vgae.io.plain import as_path
 from vgae.model.spec import FAMILIES, find
 from vgae.options import options_of, true_or_false
 from vgae.runs.checkpoint import FolderCheckpointer

@@ -31,7 +31,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs, check_nodes, check_pairs, num_pairs
 from vgae.graph.split import HeldOut
 from vgae.io.embeddings import arrow_table, data_frame
-from vgae.io.nodes import FeatureRecipe
+from vgae.io.recipe import FeatureRecipe
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.draws import moments_of_draws
 from vgae.ops import Factors, known_pairs, top_of_all, top_of_each_row

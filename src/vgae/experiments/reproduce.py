@@ -30,8 +30,9 @@ from vgae.experiments.paper import TABLE_1
 from vgae.experiments.workers import WorkerKilledError, results_of
 from vgae.graph.graph import Graph
 from vgae.graph.split import split_links
+from vgae.io.atomic import atomic_write
 from vgae.io.datasets import load_dataset
-from vgae.io.storage import atomic_write, read_json, write_json
+from vgae.io.json_files import read_json, write_json
 from vgae.machine import describe_machine
 from vgae.memory import bytes_free
 from vgae.train.config import Config

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from vgae.io.storage import finite
+from vgae.io.json_files import finite
 from vgae.screen import print_line, visible, write
 
 WIDEST = 40  # a longer value moves the rest of its own row to the right, and no other row

@@ -16,7 +16,7 @@ from vgae.errors import InputError
 from vgae.evaluation.calibration import Reliability
 from vgae.evaluation.metrics import Scores, auc_and_ap
 from vgae.graph.pairs import AnyArray, Pairs
-from vgae.io.storage import atomic_write
+from vgae.io.atomic import atomic_write
 from vgae.screen import visible
 from vgae.train.state import LogEntry
 

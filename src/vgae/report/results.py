@@ -7,7 +7,7 @@ from typing import Any
 
 from vgae.experiments.reproduce import Archive, Cell, Result, Store, embed_cora, summarise
 from vgae.io.exports import write_text
-from vgae.io.storage import write_json
+from vgae.io.json_files import write_json
 from vgae.report.figures import PROJECTIONS, latent_space, project, save_figure
 from vgae.report.tables import to_latex, to_markdown
 from vgae.version import __version__

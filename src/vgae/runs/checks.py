@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vgae.errors import InputError
 from vgae.graph.split import LinkSplit
-from vgae.io.nodes import FeatureRecipe
+from vgae.io.recipe import FeatureRecipe
 from vgae.model.autoencoder import AutoEncoder
 from vgae.train.config import Config
 from vgae.train.state import LogEntry

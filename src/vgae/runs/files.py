@@ -41,19 +41,11 @@ from vgae.errors import InputError, TrainingError
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import check_pairs
 from vgae.graph.split import LinkSplit
-from vgae.io.nodes import FeatureRecipe
+from vgae.io.atomic import atomic_write, sync_folder
+from vgae.io.json_files import hash_json, json_limit, json_line, parse_json, write_json
+from vgae.io.plain import open_plain, read_open
+from vgae.io.recipe import FeatureRecipe
 from vgae.io.splits import read_split, write_split
-from vgae.io.storage import (
-    atomic_write,
-    hash_json,
-    json_limit,
-    json_line,
-    open_plain,
-    parse_json,
-    read_open,
-    sync_folder,
-    write_json,
-)
 from vgae.memory import bytes_free
 from vgae.model.autoencoder import AutoEncoder
 from vgae.runs.checks import (

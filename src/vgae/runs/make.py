@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vgae.graph.split import LinkSplit
-from vgae.io.nodes import FeatureRecipe
+from vgae.io.recipe import FeatureRecipe
 from vgae.runs.checkpoint import check_pause, has_checkpoint
 from vgae.runs.folder import finished_run, new_run_folder, require_same_run
 from vgae.runs.run import Run

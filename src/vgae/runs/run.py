@@ -16,7 +16,7 @@ from vgae.evaluation.calibration import Calibration
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.graph.pairs import Pairs, num_pairs
 from vgae.graph.split import HeldOut, LinkSplit
-from vgae.io.nodes import FeatureRecipe
+from vgae.io.recipe import FeatureRecipe
 from vgae.likelihood.bernoulli import calibration_shift
 from vgae.model.autoencoder import AutoEncoder
 from vgae.objective.weighting import Weighting
