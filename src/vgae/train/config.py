@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -14,7 +15,7 @@ from vgae.model.decoders import DecoderSpec
 from vgae.model.encoders import EncoderSpec
 from vgae.model.posteriors import PosteriorSpec
 from vgae.model.priors import PriorSpec
-from vgae.model.spec import FAMILIES, part
+from vgae.model.spec import FAMILIES, Spec, find, part
 from vgae.objective.weighting import WEIGHTINGS
 from vgae.ops import PRECISIONS
 from vgae.options import Options, one_of, option
@@ -57,10 +58,12 @@ class Config(Options):
     precision: str = option("high", choices=PRECISIONS, help="Of the exact objective on a GPU: high or highest.")
 
     def __post_init__(self) -> None:
-        parts = PRESETS[one_of(self.model, "model", tuple(PRESETS))]
+        own = _own_parts(one_of(self.model, "model", tuple(PRESETS)))
         for family in FAMILIES:
-            if getattr(self, family) is None:
-                object.__setattr__(self, family, parts[family])
+            given = getattr(self, family)
+            # What was filled in for one model is filled in anew where `replace` makes it another.
+            if given is None or any(given is _own_parts(name)[family] for name in PRESETS):
+                object.__setattr__(self, family, own[family])
         super().__post_init__()
 
     @property
@@ -78,6 +81,12 @@ class Config(Options):
     def view(self, graph: Graph) -> Graph:
         """What the model sees of a graph: all of it, or all but the features."""
         return graph if self.features or graph.features is None else graph.without_features()
+
+
+@cache
+def _own_parts(model: str) -> dict[str, Spec]:
+    """The parts that a model has unless others are given; always the same objects."""
+    return {family: find(family, name) for family, name in PRESETS[model].items()}
 
 
 def choose_device(name: str) -> torch.device:
