@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vgae.cli.loading import loading
 from vgae.cli.options import OtherGraphOptions, TableOptions, given_options
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
@@ -92,4 +93,5 @@ def _open_graph(given: str, options: dict[str, Any], recipe: FeatureRecipe | Non
 
 def _load(module: str) -> Any:
     """A module that takes its time to load, and that not every command which opens a graph needs."""
-    return import_module(module)
+    with loading():
+        return import_module(module)
