@@ -13,7 +13,8 @@ import torch
 from numpy.testing import assert_array_equal
 
 from helpers import message_of
-from vgae.graph.graph import Cleaning, Graph
+from vgae.graph.cleaning import Cleaning
+from vgae.graph.graph import Graph
 
 with warnings.catch_warnings():  # importing PyTorch Geometric warns of what it uses itself
     warnings.simplefilter("ignore")
@@ -29,13 +30,13 @@ EXPECTED = Graph.from_edges(LINKS, num_nodes=NUM_NODES)
 
 
 def both_directions() -> list[tuple[int, int]]:
-    return LINKS + [(head, tail) for tail, head in LINKS]
+    return LINKS + [(target, source) for source, target in LINKS]
 
 
 def adjacency() -> Any:
     matrix = np.zeros((NUM_NODES, NUM_NODES))
-    for tail, head in both_directions():
-        matrix[tail, head] = 1
+    for source, target in both_directions():
+        matrix[source, target] = 1
     return sp.csr_array(matrix)
 
 

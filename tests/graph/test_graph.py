@@ -21,7 +21,8 @@ import vgae
 from helpers import message_of
 from vgae.graph import graph as graph_module
 from vgae.graph.checks import check_node_ids
-from vgae.graph.graph import Cleaning, Graph
+from vgae.graph.cleaning import Cleaning
+from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray
 
 PATH = [(0, 1), (1, 2), (2, 3)]

@@ -176,7 +176,7 @@ def test_a_graph_too_dense_for_its_negatives_is_refused() -> None:
 )
 def test_a_seed_that_is_no_natural_number_is_refused(seed: Any) -> None:
     message = message_of(lambda: split_links(GRAPH, seed=seed))
-    assert message.startswith("seed: a whole number of at ")
+    assert message.startswith("seed: a whole number from 0 to 18446744073709551615 is needed, got ")
     assert len(message) < 200
 
 

@@ -14,7 +14,9 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph.convert import as_numpy, as_real, to_array, to_matrix
-from vgae.graph.pairs import AnyArray, Pairs, as_pairs, distinct, shown, whole_number
+from vgae.graph.pairs import AnyArray, Pairs, as_pairs, distinct
+from vgae.options import whole_number
+from vgae.words import shown
 
 FloatArray = npt.NDArray[np.float32]
 DirectionArray = npt.NDArray[np.int8]
@@ -22,18 +24,20 @@ FORWARD, BACKWARD, BOTH = 1, -1, 0  # of an edge (i, j) with i < j: from i to j,
 WEIGHTS_ARE = "a weight is a number above 0 and at most 3.4e38"
 MAX_NODES = 100_000_000  # beyond, codes and ranks of pairs would no longer be exact in 64 bits
 PLAIN = (str, bool, int, float, type(None), np.bool_, np.integer, np.float16, np.float32)
+MAX_SEED = 2**64 - 1
 MAX_BITS = 10_000  # of an integer: Python does not read back numbers of more than 4,300 digits
 MAX_DEPTH = 50  # of tuples in tuples
 
 
 def check_num_nodes(num_nodes: Any) -> int:
     """A number of nodes that a graph can have."""
-    number = whole_number(num_nodes, "num_nodes", 0, 2**64)
+    number = whole_number(num_nodes, "num_nodes", 0)
     if number == 0:
         raise InputError("The graph is empty: it has no nodes.")
     if number > MAX_NODES:
+        many = f"{number:,}" if number < 2**64 else "more than 2**64"  # Python writes out only so many digits
         raise InputError(
-            f"The graph would have {number:,} nodes, more than the {MAX_NODES:,} that are supported; "
+            f"The graph would have {many} nodes, more than the {MAX_NODES:,} that are supported; "
             "if its large integers are ids, give the list of them as node_ids."
         )
     return number

@@ -19,26 +19,16 @@ import numpy.typing as npt
 
 from vgae.errors import InputError
 from vgae.graph import hooks
-from vgae.graph.checks import frozen
+from vgae.graph.checks import MAX_SEED, frozen
 from vgae.graph.graph import Graph
 from vgae.graph.negatives import sample_non_links
-from vgae.graph.pairs import (
-    AnyArray,
-    IntArray,
-    Pairs,
-    canonical,
-    check_pairs,
-    contains,
-    distinct,
-    shown,
-    to_ranks,
-    whole_number,
-)
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, canonical, check_pairs, contains, distinct, to_ranks
+from vgae.options import whole_number
+from vgae.words import shown
 
 PARTS = ("train", "val_links", "val_non_links", "test_links", "test_non_links")
 EDGE_VALUES = ("weights", "directions")
 VAL_FRACTION, TEST_FRACTION = 0.05, 0.10  # the paper's
-MAX_SEED = 2**64 - 1
 
 
 class LeakError(InputError):

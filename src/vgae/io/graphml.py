@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from vgae.errors import InputError
-from vgae.graph.pairs import shown
 from vgae.io.source import Origin, SourceTable
 from vgae.io.unpack import unpacked
 from vgae.memory import bytes_free
+from vgae.words import shown
 
 SUFFIX = ".graphml"
 ID, ENDS = "@id", ("@source", "@target")  # no attribute is likely to be called so
