@@ -9,7 +9,7 @@ import numpy.typing as npt
 from vgae.errors import InputError
 from vgae.graph.checks import frozen, usable_weights
 from vgae.graph.pairs import Pairs, distinct
-from vgae.words import shown
+from vgae.words import count, shown
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,14 @@ class Cleaning:
     reversed_kept: int = 0  # links of a directed graph that go in both directions
 
     def __str__(self) -> str:
-        kept = f", {self.reversed_kept:,} links kept in both directions" if self.reversed_kept else ""
-        return (
-            f"{self.rows_given:,} rows read: {self.duplicates_merged:,} duplicates and {self.reversed_merged:,} "
-            f"reversed links merged, {self.self_loops_dropped:,} self-loops dropped{kept}"
-        )
+        merged = [(self.duplicates_merged, "duplicate"), (self.reversed_merged, "reversed link")]
+        done = [
+            (" and ".join(count(number, noun) for number, noun in merged if number), "merged"),
+            (count(self.self_loops_dropped, "self-loop") if self.self_loops_dropped else "", "dropped"),
+            (count(self.reversed_kept, "link") if self.reversed_kept else "", "in both directions"),
+        ]
+        words = ", ".join(f"{what} {how}" for what, how in done if what)
+        return f"{count(self.rows_given, 'row')} read: {words or 'nothing merged or dropped'}"
 
 
 def simplify(pairs: Pairs, num_nodes: int, weights: npt.NDArray[np.float64] | None, directed: bool) -> dict[str, Any]:

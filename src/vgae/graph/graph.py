@@ -39,7 +39,7 @@ from vgae.graph.checks import (
 from vgae.graph.cleaning import Cleaning, check_cleaning, simplify
 from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains
 from vgae.options import true_or_false
-from vgae.words import shown
+from vgae.words import count, shown
 
 PARTS = ("features", "labels", "node_ids", "weights", "directions", "cleaning")
 
@@ -119,14 +119,14 @@ class Graph:
             and pairs.max() >= features.shape[0]
         ):
             raise InputError(
-                f"features: there are {features.shape[0]} rows, but the edges name the node {pairs.max()}; "
+                f"features: {count(features.shape[0], 'row')} given, but the edges name the node {pairs.max()}; "
                 "give exactly one row per node."
             )
         if num_nodes is None:
             num_nodes = _count_nodes(pairs, ids, features)
         num_nodes = check_num_nodes(num_nodes)
         if ids is not None and num_nodes != len(ids):
-            raise InputError(f"num_nodes: {num_nodes} was given, but there are {len(ids)} node ids.")
+            raise InputError(f"num_nodes: {num_nodes} was given, but {count(len(ids), 'node id')} given.")
         pairs = check_pairs(pairs, num_nodes, "edges")
         if weights is not None:
             weights = check_weights(weights, len(pairs))
@@ -304,11 +304,11 @@ class Graph:
 
     def __repr__(self) -> str:
         kind = ("directed " if self.directed else "") + ("weighted " if self.weights is not None else "")
-        parts = [f"{self.num_nodes:,} nodes", f"{self.num_edges:,} {kind}edges"]
+        parts = [count(self.num_nodes, "node"), count(self.num_edges, f"{kind}edge")]
         if self.features is not None:
-            parts.append(f"{self.num_features:,} {'sparse' if sp.issparse(self.features) else 'dense'} features")
+            parts.append(count(self.num_features, f"{'sparse' if sp.issparse(self.features) else 'dense'} feature"))
         if self.labels is not None:
-            parts.append(f"{len(set(self.labels.tolist()) - {-1})} classes")
+            parts.append(count(len(set(self.labels.tolist()) - {-1}), "class", "classes"))
         return f"Graph({', '.join(parts)})"
 
     def _symmetric(self, values: FloatArray) -> sp.csr_array:

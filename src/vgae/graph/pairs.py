@@ -27,7 +27,7 @@ def canonical(pairs: Pairs) -> Pairs:
 
 
 def num_pairs(num_nodes: int) -> int:
-    """How many canonical pairs there are among so many nodes."""
+    """How many canonical pairs there are among this many nodes."""
     return num_nodes * (num_nodes - 1) // 2
 
 

@@ -66,7 +66,7 @@ def rmat(
     probabilities: tuple[float, float, float, float] = (0.57, 0.19, 0.19, 0.05),
     seed: int = 0,
 ) -> Graph:
-    """A graph with a heavy-tailed degree distribution: R-MAT, with exactly so many distinct edges.
+    """A graph with a heavy-tailed degree distribution: R-MAT, with exactly `num_edges` distinct edges.
 
     Each endpoint pair is found by descending into a quadrant of the adjacency matrix, chosen with the given
     probabilities, until a single cell is left. Nodes are renumbered at random, so that an index says nothing.
@@ -106,7 +106,7 @@ def _degree(value: Any, name: str) -> float:
 def _descend(
     num_nodes: int, num: int, probabilities: tuple[float, float, float, float], generator: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
-    """Row and column of so many cells of the smallest power-of-two matrix that holds the nodes."""
+    """Row and column of `num` cells of the smallest power-of-two matrix that holds the nodes."""
     bounds = np.cumsum(probabilities, dtype=np.float32)
     cells = np.zeros((2, num), dtype=np.int64)
     for start in range(0, num, 100_000):  # chunks that stay in the cache through all levels
@@ -121,7 +121,7 @@ def _descend(
 
 
 def _pairs_between_blocks(num_nodes: int, block: IntArray, wanted: int, generator: np.random.Generator) -> Pairs:
-    """So many distinct pairs of nodes of different blocks, uniformly."""
+    """Distinct pairs, `wanted` of them, of nodes of different blocks, uniformly."""
     links = np.empty(0, dtype=np.int64)
     while len(links) < wanted:
         ends = generator.integers(num_nodes, size=(2 * (wanted - len(links)) + 64, 2))
@@ -134,7 +134,9 @@ def _pairs_between_blocks(num_nodes: int, block: IntArray, wanted: int, generato
 def _block_words(block: IntArray, num_blocks: int, feature_dim: int, generator: np.random.Generator) -> sp.csr_array:
     """Eight words per node, each with probability ½ from the block's share of the vocabulary, else from all of it."""
     if feature_dim < num_blocks:
-        raise InputError(f"feature_dim: {feature_dim} words cannot be shared out among {num_blocks} blocks.")
+        raise InputError(
+            f"feature_dim: {feature_dim} words are too few for {num_blocks} blocks; give at least one word per block."
+        )
     share = feature_dim // num_blocks
     words = generator.integers(feature_dim, size=(len(block), 8))
     own = generator.integers(share, size=words.shape) + (block * share)[:, None]

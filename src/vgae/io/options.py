@@ -36,7 +36,7 @@ class LinkOptions(Options):
     weight: str | None = option(
         None, convert=str, help="Column with the weight of a link, or edge attribute of GraphML."
     )
-    directed: bool = option(False, help="Links go from source to target; kept as a fact.")
+    directed: bool = option(False, help="Links go from source to target; the models treat them as undirected.")
 
     @property
     def columns(self) -> tuple[str, ...]:
