@@ -26,7 +26,7 @@ from torch import Tensor
 from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.machine import describe_machine
-from vgae.ops import known_pairs, top_of_all, top_of_each_row
+from vgae.ops import Factors, known_pairs, top_of_all, top_of_each_row
 
 TARGET = 1e6  # candidates per second on two cores
 ROUNDS = 3
@@ -88,10 +88,10 @@ def main() -> None:
     some = range(min(300, size))
 
     def ours_of_all() -> Tensor:
-        return top_of_all(z, None, None, None, top=top, symmetric=True, known=known).logits
+        return top_of_all(Factors(z), top=top, symmetric=True, known=known).logits
 
     def ours_of_each() -> Tensor:
-        return top_of_each_row(z, None, None, None, top=top, rows=range(size), known=known).logits.view(size, top)
+        return top_of_each_row(Factors(z), top=top, rows=range(size), known=known).logits.view(size, top)
 
     torch.testing.assert_close(ours_of_all(), dense_of_all(z, links, top))
     each = ours_of_each()

@@ -20,7 +20,9 @@ register_hooks()
 if TYPE_CHECKING:
     from vgae.estimators.base import GAE, VGAE, load
     from vgae.evaluation.evaluate import evaluate
+    from vgae.graph.folds import LinkKFold, LinkShuffleSplit
     from vgae.graph.graph import Graph
+    from vgae.graph.samples import LinkSamples, link_samples
     from vgae.graph.split import HeldOut, LeakError, LinkSplit, split_links
     from vgae.graph.synthetic import rmat, stochastic_block_model
     from vgae.io.datasets import load_dataset
@@ -35,11 +37,15 @@ __all__ = [
     "HeldOut",
     "InputError",
     "LeakError",
+    "LinkKFold",
+    "LinkSamples",
+    "LinkShuffleSplit",
     "LinkSplit",
     "TrainingError",
     "VgaeError",
     "__version__",
     "evaluate",
+    "link_samples",
     "load",
     "load_dataset",
     "read_graph",
@@ -50,15 +56,19 @@ __all__ = [
     "write_graph",
 ]
 
-# What these need takes seconds to load, and is loaded when they are first used; the command can hear Ctrl-C before.
+# What these need takes seconds to load, and is loaded when they are first used.
 _LATER = {
     "GAE": "vgae.estimators.base",
     "VGAE": "vgae.estimators.base",
     "Graph": "vgae.graph.graph",
     "HeldOut": "vgae.graph.split",
     "LeakError": "vgae.graph.split",
+    "LinkKFold": "vgae.graph.folds",
+    "LinkSamples": "vgae.graph.samples",
+    "LinkShuffleSplit": "vgae.graph.folds",
     "LinkSplit": "vgae.graph.split",
     "evaluate": "vgae.evaluation.evaluate",
+    "link_samples": "vgae.graph.samples",
     "load": "vgae.estimators.base",
     "load_dataset": "vgae.io.datasets",
     "read_graph": "vgae.io.tables",

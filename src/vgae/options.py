@@ -112,9 +112,13 @@ class Options:
         for each in options_of(type(self)):
             object.__setattr__(self, each.name, each.check(getattr(self, each.name)))
 
+    def value_of(self, name: str) -> Any:
+        """The value of an option, as it is stored and compared."""
+        return getattr(self, name)
+
     def to_json(self) -> dict[str, Any]:
         """The values as JSON knows them; what JSON does not know is written as text."""
-        values = {each.name: getattr(self, each.name) for each in options_of(type(self))}
+        values = {each.name: self.value_of(each.name) for each in options_of(type(self))}
         plain = bool | int | float | str | None
         return {name: value if isinstance(value, plain) else str(value) for name, value in values.items()}
 
@@ -129,7 +133,7 @@ class Options:
     def differences(self, other: Self) -> Iterator[str]:
         """In what two of them differ, option by option, as far as that makes another training."""
         for each in options_of(type(self)):
-            own, others = getattr(self, each.name), getattr(other, each.name)
+            own, others = self.value_of(each.name), other.value_of(each.name)
             if each.rule.identifies and own != others:
                 yield f"{each.name} {own}, not {others}"
 

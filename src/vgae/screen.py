@@ -24,13 +24,13 @@ def shell_line(arguments: Sequence[str]) -> str:
     )
 
 
-def tell(text: str) -> None:
-    """A line that is a result, on standard output."""
+def print_line(text: str) -> None:
+    """Print a line that is a result, on standard output."""
     write(visible(text) + "\n")
 
 
 def note(text: str) -> None:
-    """A line beside the results, on standard error; if nobody reads it any more, work goes on without."""
+    """Print a line beside the results, on standard error; if that is closed, the line is dropped."""
     try:
         print(visible(text), file=sys.stderr, flush=True)
     except OSError:
@@ -57,7 +57,7 @@ def prepare_streams() -> None:
 
 
 def _prepared(stream: TextIO | None) -> TextIO:
-    if stream is None:  # closed by whoever started the process
+    if stream is None:  # closed by the parent process
         return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - for the rest of the process
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="backslashreplace")

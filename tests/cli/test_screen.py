@@ -11,21 +11,19 @@ import unicodedata
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import typer.main
 from hypothesis import given
 from hypothesis import strategies as st
 
 import vgae
 from command import run_vgae, strict_json
-from vgae.cli.app import app
+from vgae.cli.app import COMMANDS, load_command
 from vgae.cli.exits import exit_code_of
 from vgae.errors import InputError, OutputClosedError, TrainingError, VgaeError
 from vgae.report.console import print_json, print_table
-from vgae.screen import note, prepare_streams, shell_line, tell, visible, write
+from vgae.screen import note, prepare_streams, print_line, shell_line, visible, write
 
 EVIL = "\x1b[31mred\x1b]0;title\x07\r\u202eback\u2028:smile:[bold]"
 SHOWN = r"\x1b[31mred\x1b]0;title\x07\r\u202eback\u2028:smile:[bold]"
@@ -168,7 +166,7 @@ def test_the_command_on_a_terminal(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------- notes and errors
 
 
-@pytest.mark.parametrize("say", [tell, note])
+@pytest.mark.parametrize("say", [print_line, note])
 def test_lines_are_one_line_without_anything_unsafe(say: Callable[[str], None]) -> None:
     stream = io.StringIO()
     with redirect_stdout(stream), redirect_stderr(stream):
@@ -231,7 +229,7 @@ def test_output_that_nobody_reads_ends_the_command_quietly() -> None:
     with closed_pipe() as stream, redirect_stdout(stream), redirect_stderr(errors):
         with pytest.raises(OutputClosedError):
             write("x")
-        assert exit_code_of(lambda: tell("x")) in (0, 141)
+        assert exit_code_of(lambda: print_line("x")) in (0, 141)
     with closed_pipe() as stream, redirect_stdout(stream), redirect_stderr(errors):
         assert exit_code_of(lambda: print("x" * 100_000)) == 141
     assert errors.getvalue() == ""
@@ -241,7 +239,7 @@ def test_output_that_nobody_reads_ends_the_command_quietly() -> None:
 def test_output_that_cannot_be_written_is_told() -> None:
     errors = io.StringIO()
     with Path("/dev/full").open("w") as stream, redirect_stdout(stream), redirect_stderr(errors):
-        assert exit_code_of(lambda: tell("x")) == 1
+        assert exit_code_of(lambda: print_line("x")) == 1
     assert errors.getvalue() == "vgae: Standard output cannot be written (No space left on device).\n"
 
 
@@ -265,12 +263,12 @@ def test_streams_take_any_text_in_any_encoding() -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     with redirect_stdout(out), redirect_stderr(out):
         prepare_streams()
-        tell("σ \ud800 日本")
+        print_line("σ \ud800 日本")
         out.flush()
     assert out.buffer.getvalue() == rb"\u03c3 \ud800 \u65e5\u672c" + b"\n"
     with redirect_stdout(None), redirect_stderr(None):
         prepare_streams()
-        tell("x")
+        print_line("x")
         note("x")
         sys.stdout.close()
         sys.stderr.close()
@@ -281,10 +279,9 @@ def test_streams_take_any_text_in_any_encoding() -> None:
 
 def test_every_default_in_the_help_is_shown(tmp_path: Path) -> None:
     hints = 0
-    commands: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
-    for name, command in commands.items():
+    for name in COMMANDS:
         shown = " ".join(run_vgae(name, "--help", cwd=tmp_path).stdout.split())
-        for parameter in command.params:
+        for parameter in load_command(name).params:
             for hint in re.findall(r"\[default: [^\]]+\]", getattr(parameter, "help", None) or ""):
                 hints += 1
                 assert hint in shown

@@ -25,7 +25,7 @@ from vgae.experiments.reproduce import (
     Session,
     Store,
     Task,
-    plan,
+    list_tasks,
     reproduce,
     run_task,
     summarise,
@@ -33,6 +33,7 @@ from vgae.experiments.reproduce import (
 from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
 
+DOCS = Path(__file__).parents[2] / "docs"
 TASK = '{"dataset": "cora", "method": "GAE", "split": 0, "seed": 0}'
 FORGED = [
     "",
@@ -54,15 +55,18 @@ def result(method: str, seed: int, auc: float, ap: float) -> Result:
     return Result(Task("cora", method, 0, seed), auc, ap, seconds=1.0)
 
 
-def test_table_1_has_all_36_figures_of_the_paper() -> None:
-    assert [len(methods) for methods in TABLE_1.values()] == [6, 6, 6]
-    assert paper_result("pubmed", "gae", features=True) == (96.4, 96.5)
-    assert paper_result("citeseer", "vgae", features=False) == (78.9, 84.1)
+def test_every_figure_of_the_paper_is_found_by_model_and_features() -> None:
+    for dataset, methods in TABLE_1.items():
+        for method, figures in methods.items():
+            model, features = method.rstrip("*").lower(), not method.endswith("*")
+            assert paper_result(dataset, model, features=features) == figures
     assert paper_result("karate", "vgae", features=True) is None
+    assert paper_result("cora", "graphite", features=True) is None
+    assert paper_result(None, "vgae", features=True) is None
 
 
 def test_plan_gives_run_i_seed_i_and_split_i_modulo_the_splits() -> None:
-    tasks = plan(DATASETS, METHODS, runs=10, splits=3)
+    tasks = list_tasks(DATASETS, METHODS, runs=10, splits=3)
     assert len(tasks) == len(set(tasks)) == 3 * 6 * 10
     assert all(task.split == task.seed % 3 for task in tasks)
     assert [task.dataset for task in tasks[:60]] == ["pubmed"] * 60
@@ -80,7 +84,7 @@ def test_plan_gives_run_i_seed_i_and_split_i_modulo_the_splits() -> None:
 )
 def test_bad_plans_list_what_is_known(datasets: list[str], methods: list[str], runs: int, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        plan(datasets, methods, runs=runs, splits=1)
+        list_tasks(datasets, methods, runs=runs, splits=1)
 
 
 def test_cells_are_means_and_standard_errors_in_percent() -> None:
@@ -103,11 +107,15 @@ def test_tables_show_ours_the_papers_and_the_difference() -> None:
     assert latex.index("SC &") < latex.index("VGAE &")
 
 
-def test_a_task_is_the_estimator_on_that_split_with_that_seed() -> None:
-    found = run_task(Task("cora", "GAE*", split=2, seed=5))
+@pytest.mark.parametrize(("method", "estimator", "features"), [("GAE*", vgae.GAE, False), ("VGAE", vgae.VGAE, True)])
+def test_a_task_is_the_estimator_on_that_split_with_that_seed(
+    method: str, estimator: type[vgae.GAE] | type[vgae.VGAE], features: bool
+) -> None:
+    found = run_task(Task("cora", method, split=2, seed=5))
     split = vgae.split_links(vgae.load_dataset("cora"), seed=2)
-    model = vgae.GAE(features=False, seed=5, objective="exact").fit(split.train)
-    assert found.auc == pytest.approx(model.score(split.test)["auc"], abs=0.002)
+    model = estimator(features=features, seed=5, objective="exact", device="cpu").fit(split.train)
+    scores = model.metrics(split.test)
+    assert (found.auc, found.ap) == (scores["auc"], scores["ap"])
 
 
 def test_stored_results_come_back_and_are_not_run_again(tmp_path: Path) -> None:
@@ -198,19 +206,17 @@ def test_the_page_shows_tables_time_and_shortfalls() -> None:
 
 
 def test_the_documented_results_are_those_of_the_stored_runs() -> None:
-    docs = Path(__file__).parents[2] / "docs"
-    archives = [Archive.read(docs / "data" / name) for name in ("one-split.json", "ten-splits.json")]
-    assert (docs / "results.md").read_text() == results_page(archives, Path("figure-1.png"))
+    archives = [Archive.read(DOCS / "data" / name) for name in ("one-split.json", "ten-splits.json")]
+    assert (DOCS / "results.md").read_text() == results_page(archives, Path("figure-1.png"))
     for archive in archives:
-        assert len(archive.results) == 180
-        cells = summarise(archive.results)
-        assert all(cell.num_runs == 10 for methods in cells.values() for cell in methods.values())
+        tasks = list_tasks(DATASETS, METHODS, runs=10, splits=archive.splits)
+        assert {result.task for result in archive.results} == set(tasks)
 
 
-def test_every_model_over_ten_splits_is_within_one_and_a_half_points_of_the_paper_or_above() -> None:
-    stored = Archive.read(Path(__file__).parents[2] / "docs" / "data" / "ten-splits.json")
-    for dataset, cells in summarise(stored.results).items():
-        for method in ("GAE*", "VGAE*", "GAE", "VGAE"):
-            auc, ap = TABLE_1[dataset][method]
-            assert cells[method].auc >= auc - 1.5
-            assert cells[method].ap >= ap - 1.5
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "DW"])  # which takes a while
+def test_a_stored_run_can_be_run_again(method: str) -> None:
+    """Another machine rounds differently, which moves scores by a few thousandths at most."""
+    archive = Archive.read(DOCS / "data" / "one-split.json")
+    stored = {result.task: result for result in archive.results}[Task("cora", method, split=0, seed=0)]
+    found = run_task(stored.task)
+    assert (found.auc, found.ap) == pytest.approx((stored.auc, stored.ap), abs=0.003)

@@ -39,12 +39,12 @@ def graphml(case: Case) -> None:
     )
     options: dict[str, Any] = {"weight": WEIGHT} if made.weights is not None else {}
     options |= {"node_attributes": True} if columns else {}
-    reading = case.attempt(lambda: read_any(path, **options))
-    if reading is None:
+    loaded = case.attempt(lambda: read_any(path, **options))
+    if loaded is None:
         if made.links():
             raise WrongResultError(f"a GraphML file without a fault was refused: {case.refusal}")
     else:
-        graph = reading.graph
+        graph = loaded.graph
         if links_of(graph) != made.links():
             raise differing("links", made.links(), links_of(graph))
         if {str(name) for name in graph.ids_of(range(graph.num_nodes)).tolist()} != set(made.ids):

@@ -22,7 +22,7 @@ from safetensors.numpy import save as save_tensors
 import vgae
 from fuzzing.case import Case, WrongResultError
 from fuzzing.mutate import mutate
-from vgae.io.storage import hash_json
+from vgae.io.json_files import hash_json
 from vgae.io.tables import read_any
 from vgae.runs.checkpoint import write_checkpoint
 from vgae.runs.fingerprint import Fingerprint

@@ -39,7 +39,7 @@ from fuzzing.made import (
 )
 from fuzzing.mutate import mutate
 from vgae.graph.graph import Graph
-from vgae.io.tables import Reading, read_any, read_pairs
+from vgae.io.tables import LoadedGraph, read_any, read_pairs
 
 WEIGHT, LABEL, ID = "w", "class", "id"
 
@@ -56,12 +56,12 @@ def tables(case: Case) -> None:
     name, packed = pack(case, "links" + random.choice(SUFFIXES), content)
     path = case.write(name, packed, unpacked=len(content))
     options = layout.options | ({"directed": True} if made.directed else {})
-    reading = case.attempt(lambda: read_any(path, **options))
-    if reading is None:
+    loaded = case.attempt(lambda: read_any(path, **options))
+    if loaded is None:
         if surely and made.links():
             raise WrongResultError(f"a table that leaves nothing open was refused, with {options}: {case.refusal}")
     else:
-        _require_links(made, reading, layout)
+        _require_links(made, loaded, layout)
     _read_broken(case, "broken" + path.suffixes[0], content, options)
 
 
@@ -92,10 +92,10 @@ def nodes(case: Case) -> None:
         content = random.choice(FRONT) + layout.text(rows)
         name, packed = pack(case, "nodes" + random.choice(SUFFIXES[:3]), content)
         paths.append(case.write(name, packed, unpacked=len(content)))
-    reading = case.attempt(lambda: read_any(paths[0], features=paths[1], **options))
-    if reading is not None:
-        _require_links(made, reading, None)
-        _require_nodes(reading.graph, ids, columns, labels)
+    loaded = case.attempt(lambda: read_any(paths[0], features=paths[1], **options))
+    if loaded is not None:
+        _require_links(made, loaded, None)
+        _require_nodes(loaded.graph, ids, columns, labels)
     elif not content:
         raise WrongResultError(f"a node table in Parquet was refused: {case.refusal}")
     if content:
@@ -211,11 +211,11 @@ def _links_in_columns(case: Case, made: MadeGraph) -> None:
         columns[WEIGHT], options["weight"] = list(made.weights), WEIGHT
     content = parquet(case.random, columns)
     path = case.write("links.parquet", content)
-    reading = case.attempt(lambda: read_any(path, **options))
+    loaded = case.attempt(lambda: read_any(path, **options))
     graph = case.attempt(lambda: Graph.from_frame(pa.table(columns), **options))
-    if reading is None or graph is None:
+    if loaded is None or graph is None:
         raise WrongResultError(f"links in typed columns were refused: {case.refusal}")
-    for found in (reading, Reading(graph)):
+    for found in (loaded, LoadedGraph(graph)):
         _require_links(made, found, None)
     _read_broken(case, "broken.parquet", content, options)
 
@@ -235,36 +235,36 @@ def _read_broken(case: Case, name: str, content: bytes, options: dict[str, Any])
 
 
 def _read_or_refuse(case: Case, path: Path, options: dict[str, Any]) -> None:
-    reading = case.attempt(lambda: read_any(path, **options))
-    if reading is not None:
-        require_sound(reading.graph)
+    loaded = case.attempt(lambda: read_any(path, **options))
+    if loaded is not None:
+        require_sound(loaded.graph)
 
 
-def _require_links(made: MadeGraph, reading: Reading, layout: Layout | None) -> None:
+def _require_links(made: MadeGraph, loaded: LoadedGraph, layout: Layout | None) -> None:
     """The links are those that were written; a first row may be a header or a link if that was said in the notes."""
-    expected, found = made.links(), links_of(reading.graph)
+    expected, found = made.links(), links_of(loaded.graph)
     same = found == expected
     if not same and layout is not None and "header" not in layout.options:
-        same = found == _as_told(made, reading, layout)
+        same = found == _as_told(made, loaded, layout)
         if same:
             return
     if not same:
-        raise differing(f"links ({'; '.join(reading.notes)})", expected, found)
+        raise differing(f"links ({'; '.join(loaded.notes)})", expected, found)
     named = {name for row in made.rows for name in row}
     if layout is None:
-        named = named & {str(name) for name in (reading.graph.node_ids if reading.graph.node_ids is not None else [])}
-    names = {str(name) for name in reading.graph.ids_of(list(range(reading.graph.num_nodes))).tolist()}
+        named = named & {str(name) for name in (loaded.graph.node_ids if loaded.graph.node_ids is not None else [])}
+    names = {str(name) for name in loaded.graph.ids_of(list(range(loaded.graph.num_nodes))).tolist()}
     if not named <= names:
         raise differing("nodes", named, names)
-    if reading.graph.directed != made.directed:
+    if loaded.graph.directed != made.directed:
         raise WrongResultError("directions are not those that were asked for")
     if made.weights is not None:
-        require_same_weights(made, reading.graph)
+        require_same_weights(made, loaded.graph)
 
 
-def _as_told(made: MadeGraph, reading: Reading, layout: Layout) -> set[frozenset[str]] | None:
+def _as_told(made: MadeGraph, loaded: LoadedGraph, layout: Layout) -> set[frozenset[str]] | None:
     """The links where the reader has said that it takes the first row for what it is not."""
-    notes = " ".join(reading.notes)
+    notes = " ".join(loaded.notes)
     if layout.names is None and "the first row is a header" in notes:
         return made.links(leave_out=1)
     usual = layout.names is not None and tuple(layout.names[:2]) in USUAL

@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import FrozenInstanceError
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,8 +17,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+import vgae
 from helpers import message_of
 from vgae.graph import graph as graph_module
+from vgae.graph.checks import check_node_ids
 from vgae.graph.graph import Cleaning, Graph
 from vgae.graph.pairs import AnyArray
 
@@ -26,8 +30,8 @@ FEATURES = np.array([[0.0, 1.5], [2.0, 0.0], [0.0, 0.0], [-1.0, 4.0]], dtype=np.
 
 def dense_adjacency(rows: Iterable[tuple[int, int]], num_nodes: int) -> AnyArray:
     matrix = np.zeros((num_nodes, num_nodes), dtype=np.float32)
-    for tail, head in rows:
-        matrix[tail, head] = matrix[head, tail] = float(tail != head)
+    for source, target in rows:
+        matrix[source, target] = matrix[target, source] = float(source != target)
     return matrix
 
 
@@ -163,6 +167,15 @@ def test_index_of_and_ids_of_are_inverse_for_any_text(ids: list[str], random: Ra
     assert found.shape == (3, 2, 2)
     assert found.ravel().tolist() == [ids[index] for index in indices.ravel()]
     assert_array_equal(graph.index_of(found.ravel().tolist()), indices.ravel())
+
+
+def test_all_ids_at_once_are_those_of_all_indices_and_gathered_once() -> None:
+    for edges in ([("b", "a"), ("a", "c")], [(5, 2)], [(("x", 1), "y")], np.array([["b", "a"]])):
+        graph = Graph.from_edges(edges)
+        assert list(graph.ids) == graph.ids_of(np.arange(graph.num_nodes)).tolist()
+        assert graph.ids is graph.ids
+        assert graph.index_of(graph.ids).tolist() == list(range(graph.num_nodes))
+        assert graph.with_parts(node_ids=None).ids == tuple(range(graph.num_nodes))
 
 
 def test_without_ids_a_node_is_its_index() -> None:
@@ -305,6 +318,86 @@ def test_what_is_derived_is_checked_where_it_differs_and_shared_where_not(monkey
         assert derived.adjacency.nnz == 2 * derived.num_edges
     assert "canonical" in message_of(lambda: graph.with_edges(np.array([[2, 0]])))
     assert "edges: row 0 is (0, 3)" in message_of(lambda: graph.with_edges(np.array([[0, 3]])))
+
+
+PART_CASES: dict[str, Any] = {
+    "features": np.ones((4, 3), dtype=np.float32),
+    "labels": np.array([4, 3, 2, 1]),
+    "node_ids": np.array(["w", "x", "y", "z"]),
+    "weights": np.array([3.0, 2.0, 1.0], dtype=np.float32),
+    "directions": np.array([1, -1, 0], dtype=np.int8),
+    "cleaning": Cleaning(rows_given=9),
+}
+
+
+@pytest.mark.parametrize("name", PART_CASES)
+def test_a_part_is_replaced_or_left_out_and_the_others_are_shared(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Graph.from_edges(PATH, features=FEATURES, labels="abca", weights=[1, 2, 3], directed=True)
+    graph = graph.with_parts(node_ids=np.array(["a", "b", "c", "d"]))
+    assert tuple(PART_CASES) == graph_module.PARTS
+    for other in PART_CASES:
+        if other != name:
+            monkeypatch.setitem(graph_module._CHECKS, other, lambda *_: pytest.fail("checked although it is the same"))
+    given = PART_CASES[name]
+    changed = graph.with_parts(**{name: given})
+    if isinstance(given, Cleaning):
+        assert changed.cleaning == given
+    else:
+        assert_array_equal(getattr(changed, name), given)
+        assert getattr(graph.with_parts(**{name: None}), name) is None
+    assert all(getattr(changed, other) is getattr(graph, other) for other in PART_CASES if other != name)
+    assert changed.edges is graph.edges
+    assert getattr(graph, name) is not getattr(changed, name)
+
+
+def test_parts_that_are_given_are_checked() -> None:
+    graph = Graph.from_edges(PATH, features=FEATURES)
+    for parts, words in (
+        ({"features": np.ones((3, 1))}, "3 rows for 4 nodes"),
+        ({"features": np.full((4, 1), np.nan)}, "row 0, column 0 is nan"),
+        ({"labels": [1, 2]}, "labels: expected one entry for each of the 4 nodes"),
+        ({"node_ids": list("abca")}, "an id occurs more than once"),
+        ({"weights": [1.0, -1.0, 1.0]}, "weights: row 1 is -1.0"),
+        ({"directions": [1, 2, 0]}, "directions: 1, -1 or 0"),
+        ({"cleaning": None}, "cleaning: a Cleaning"),
+    ):
+        assert words in message_of(lambda parts=parts: graph.with_parts(**parts))  # type: ignore[misc]
+    for name in ("edges", "num_nodes", "colours"):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+            graph.with_parts(**{name: 1})
+
+
+@pytest.mark.parametrize("source", ["edges", "networkx", "table", "npz"])
+def test_ids_are_checked_when_a_graph_is_made_and_when_it_is_loaded(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million texts take a second to compare: training, saving and loading do it once each for a new graph."""
+    rows = [(f"n{i}", f"n{j}") for i, j in vgae.stochastic_block_model(60, 3, seed=1).edges.tolist()]
+    (tmp_path / "links.csv").write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    nodes = sorted({end for row in rows for end in row})
+    (tmp_path / "nodes.csv").write_text("id,size\n" + "".join(f"{name},{len(name)}\n" for name in nodes))
+    vgae.write_graph(tmp_path / "graph.npz", vgae.read_graph(tmp_path / "links.csv"))
+    checked: list[int] = []
+
+    def counted(ids: Any, num_nodes: int) -> AnyArray:
+        checked.append(num_nodes)
+        return check_node_ids(ids, num_nodes)
+
+    monkeypatch.setattr(graph_module, "check_node_ids", counted)
+    makers: dict[str, Callable[[], Graph]] = {
+        "edges": lambda: Graph.from_edges(rows),
+        "networkx": lambda: Graph.from_networkx(nx.Graph(rows)),
+        "table": lambda: vgae.read_graph(tmp_path / "links.csv", features=tmp_path / "nodes.csv"),
+        "npz": lambda: vgae.read_graph(tmp_path / "graph.npz"),
+    }
+    graph = makers[source]()
+    assert checked == [len(nodes)]
+    split = vgae.split_links(graph)
+    vgae.VGAE(iterations=2).fit(split.train, validation=split.val).save(tmp_path / "run", split=split)
+    assert len(checked) == 1
+    loaded = vgae.load(tmp_path / "run")
+    assert len(checked) == 2
+    assert loaded.graph_.ids == graph.ids
 
 
 def test_edges_that_the_library_made_are_not_copied() -> None:

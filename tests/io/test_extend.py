@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import vgae
 from vgae.errors import InputError
-from vgae.io.tables import Reading, read_any
+from vgae.io.tables import LoadedGraph, read_any
 
 
 def write(path: Path, text: str) -> Path:
@@ -38,37 +38,37 @@ MORE_NODES = "new,7,blue\nother,9,red\n"
 
 
 @pytest.fixture
-def reading(tmp_path: Path) -> Reading:
+def loaded(tmp_path: Path) -> LoadedGraph:
     write(tmp_path / "links.csv", "from,to,times\n" + LINKS)
     write(tmp_path / "nodes.csv", "id,age,colour\n" + NODES)
     return read_any(tmp_path / "links.csv", features=tmp_path / "nodes.csv", weight="times", standardise=True)
 
 
-def test_more_nodes_and_links_give_the_graph_of_all_of_them(tmp_path: Path, reading: Reading) -> None:
+def test_more_nodes_and_links_give_the_graph_of_all_of_them(tmp_path: Path, loaded: LoadedGraph) -> None:
     links = write(tmp_path / "more.csv", "from,to,times\n" + MORE_LINKS)
     nodes = write(tmp_path / "more-nodes.csv", "id,age,colour\n" + MORE_NODES)
-    found = vgae.read_more(reading.graph, reading.recipe, links=links, nodes=nodes, weight="times")
+    found = vgae.read_more(loaded.graph, loaded.recipe, links=links, nodes=nodes, weight="times")
     write(tmp_path / "all.csv", "from,to,times\n" + LINKS + MORE_LINKS)
     write(tmp_path / "all-nodes.csv", "id,age,colour\n" + NODES + MORE_NODES)
     whole = read_any(
-        tmp_path / "all.csv", features=tmp_path / "all-nodes.csv", weight="times", recipe=reading.recipe
+        tmp_path / "all.csv", features=tmp_path / "all-nodes.csv", weight="times", recipe=loaded.recipe
     ).graph
     assert by_id(found.graph) == by_id(whole)
-    assert found.graph.ids_of(np.arange(20)).tolist() == reading.graph.ids_of(np.arange(20)).tolist()
+    assert found.graph.ids_of(np.arange(20)).tolist() == loaded.graph.ids_of(np.arange(20)).tolist()
     assert found.notes == ("3 links and 2 nodes more",)
 
 
-def test_links_alone_and_nodes_alone_can_be_added(tmp_path: Path, reading: Reading) -> None:
+def test_links_alone_and_nodes_alone_can_be_added(tmp_path: Path, loaded: LoadedGraph) -> None:
     links = vgae.read_more(
-        reading.graph, reading.recipe, links=write(tmp_path / "more.csv", "p0,p10,5\n"), weight="3"
+        loaded.graph, loaded.recipe, links=write(tmp_path / "more.csv", "p0,p10,5\n"), weight="3"
     ).graph
-    assert (links.num_nodes, links.num_edges) == (20, reading.graph.num_edges + 1)
-    np.testing.assert_array_equal(dense(links), dense(reading.graph))
+    assert (links.num_nodes, links.num_edges) == (20, loaded.graph.num_edges + 1)
+    np.testing.assert_array_equal(dense(links), dense(loaded.graph))
     nodes = vgae.read_more(
-        reading.graph, reading.recipe, nodes=write(tmp_path / "n.csv", "id,age,colour\nnew,4,red\n"), id="id"
+        loaded.graph, loaded.recipe, nodes=write(tmp_path / "n.csv", "id,age,colour\nnew,4,red\n"), id="id"
     ).graph
-    np.testing.assert_array_equal(nodes.edges, reading.graph.edges)
-    np.testing.assert_array_equal(dense(nodes)[20], dense(reading.graph)[2] * [1, 0, 0, 0] + [0, 0, 0, 1])
+    np.testing.assert_array_equal(nodes.edges, loaded.graph.edges)
+    np.testing.assert_array_equal(dense(nodes)[20], dense(loaded.graph)[2] * [1, 0, 0, 0] + [0, 0, 0, 1])
 
 
 def test_whole_numbers_stay_whole_numbers_and_features_need_no_recipe(tmp_path: Path) -> None:
@@ -94,13 +94,13 @@ def test_whole_numbers_stay_whole_numbers_and_features_need_no_recipe(tmp_path: 
     ],
 )
 def test_columns_of_new_links_are_found_as_those_of_links(
-    tmp_path: Path, reading: Reading, text: str, options: dict[str, Any]
+    tmp_path: Path, loaded: LoadedGraph, text: str, options: dict[str, Any]
 ) -> None:
     links = write(tmp_path / "more.csv", text)
     nodes = write(tmp_path / "more-nodes.csv", "id,age,colour\n" + MORE_NODES)
-    found = vgae.read_more(reading.graph, reading.recipe, links=links, nodes=nodes, **options).graph
+    found = vgae.read_more(loaded.graph, loaded.recipe, links=links, nodes=nodes, **options).graph
     expected = vgae.read_more(
-        reading.graph, reading.recipe, links=write(tmp_path / "plain.csv", MORE_LINKS), nodes=nodes, weight="3"
+        loaded.graph, loaded.recipe, links=write(tmp_path / "plain.csv", MORE_LINKS), nodes=nodes, weight="3"
     ).graph
     assert by_id(found) == by_id(expected)
 
@@ -124,7 +124,7 @@ def test_columns_of_new_links_are_found_as_those_of_links(
     ],
 )
 def test_what_does_not_fit_is_named(
-    tmp_path: Path, reading: Reading, links: str | None, nodes: str | None, options: dict[str, str], words: str
+    tmp_path: Path, loaded: LoadedGraph, links: str | None, nodes: str | None, options: dict[str, str], words: str
 ) -> None:
     files: dict[str, Path] = {}
     if links is not None:
@@ -132,15 +132,15 @@ def test_what_does_not_fit_is_named(
     if nodes is not None:
         files["nodes"] = write(tmp_path / "more-nodes.csv", "id,age,colour\n" + nodes)
     with pytest.raises(InputError, match=words):
-        vgae.read_more(reading.graph, reading.recipe, **files, **options)  # type: ignore[arg-type]
+        vgae.read_more(loaded.graph, loaded.recipe, **files, **options)  # type: ignore[arg-type]
 
 
-def test_unknown_categories_are_told_and_missing_columns_named(tmp_path: Path, reading: Reading) -> None:
+def test_unknown_categories_are_told_and_missing_columns_named(tmp_path: Path, loaded: LoadedGraph) -> None:
     nodes = write(tmp_path / "more.csv", "id,colour,age\nnew,pink,4\n")
-    found = vgae.read_more(reading.graph, reading.recipe, nodes=nodes)
+    found = vgae.read_more(loaded.graph, loaded.recipe, nodes=nodes)
     assert "1 values of the column colour are categories that are not known" in found.node_notes
     np.testing.assert_array_equal(dense(found.graph)[20, 1:], [0, 0, 0])
     with pytest.raises(InputError, match="there is no column 'age'; its columns are colour"):
-        vgae.read_more(reading.graph, reading.recipe, nodes=write(tmp_path / "m.csv", "id,colour\nnew,red\n"))
+        vgae.read_more(loaded.graph, loaded.recipe, nodes=write(tmp_path / "m.csv", "id,colour\nnew,red\n"))
     with pytest.raises(InputError, match="1 columns beside the ids, but the model was trained on 4 features"):
-        vgae.read_more(reading.graph, None, nodes=write(tmp_path / "m.csv", "id,colour\nnew,3\n"))
+        vgae.read_more(loaded.graph, None, nodes=write(tmp_path / "m.csv", "id,colour\nnew,3\n"))

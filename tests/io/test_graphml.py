@@ -54,15 +54,15 @@ def test_what_networkx_writes_is_read_back(
     source.add_weighted_edges_from([(names[i], names[j], weight) for i, j, weight in links])
     path = tmp_path_factory.mktemp("graphml") / "graph.graphml"
     nx.write_graphml(source, path)
-    reading = read_any(path, weight="weight", label="group", node_attributes=True)
-    graph, expected = reading.graph, Graph.from_networkx(source, weight="weight")
+    loaded = read_any(path, weight="weight", label="group", node_attributes=True)
+    graph, expected = loaded.graph, Graph.from_networkx(source, weight="weight")
     order = graph.index_of(names)
     assert_array_equal(graph.weighted_adjacency.toarray()[np.ix_(order, order)], expected.weighted_adjacency.toarray())
     assert graph.directed == directed
     assert graph.cleaning == expected.cleaning
-    assert reading.recipe is not None
+    assert loaded.recipe is not None
     found = sp.csr_array(graph.features).toarray()[order]
-    columns = {name: found[:, place].tolist() for place, name in enumerate(reading.recipe.features)}
+    columns = {name: found[:, place].tolist() for place, name in enumerate(loaded.recipe.features)}
     assert columns == {
         "size": [i / 2 for i in range(7)],
         "good": [i % 2 == 0 for i in range(7)],
@@ -74,10 +74,10 @@ def test_what_networkx_writes_is_read_back(
 
 def test_attributes_are_used_only_if_asked_for(tmp_path: Path) -> None:
     path = write(tmp_path, NODES + '<node id="c"/>\n<edge source="a" target="b"/>\n')
-    reading = read_any(path)
-    assert reading.graph.features is None
-    assert reading.graph.weights is None
-    assert reading.notes == ("1 nodes have no links",)
+    loaded = read_any(path)
+    assert loaded.graph.features is None
+    assert loaded.graph.weights is None
+    assert loaded.notes == ("1 nodes have no links",)
     labelled = read_graph(path, label="colour")
     assert labelled.labels is not None
     assert labelled.features is None
@@ -90,17 +90,17 @@ def test_attributes_are_used_only_if_asked_for(tmp_path: Path) -> None:
     assert_array_equal(sp.csr_array(filled.graph.features).toarray(), [[0, 1, -1], [1, 0, 1], [1, 0, 0]])
     packed = tmp_path / "packed.graphml.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert read_graph(packed).content_hash == reading.graph.content_hash
+    assert read_graph(packed).content_hash == loaded.graph.content_hash
 
 
 def test_keys_of_other_programs_are_passed_over(tmp_path: Path) -> None:
     keys = '<key for="node" id="g" yfiles.type="nodegraphics"/><key for="port" id="p" yfiles.type="portgraphics"/>\n'
     shapes = '<data key="g"><y:ShapeNode xmlns:y="urn:y"><y:Fill color="#FFF"/></y:ShapeNode></data>'
     body = f'<node id="1">{shapes}</node><node id="2"/><edge source="1" target="2"/>\n'
-    reading = read_any(write(tmp_path, body, keys), node_attributes=True)
-    assert reading.graph.node_ids is not None
-    assert reading.graph.node_ids.tolist() == [1, 2]
-    assert reading.graph.features is None
+    loaded = read_any(write(tmp_path, body, keys), node_attributes=True)
+    assert loaded.graph.node_ids is not None
+    assert loaded.graph.node_ids.tolist() == [1, 2]
+    assert loaded.graph.features is None
 
 
 EDGE = '<edge source="a" target="b"/>\n'
@@ -246,9 +246,9 @@ def test_what_is_said_of_other_things_than_nodes_and_links_is_passed_over(tmp_pa
         "<node id='a'><port name='p'><data key='none'>5<data/></data></port><data key='s'>2</data></node>\n"
         "<node id='b'><data key='s'><![CDATA[ 3 ]]></data></node>\n"
     )
-    reading = read_any(write(tmp_path, body + EDGE), node_attributes=True)
-    assert reading.recipe is not None
-    found = dict(zip(reading.recipe.features, sp.csr_array(reading.graph.features).toarray().T.tolist(), strict=True))
+    loaded = read_any(write(tmp_path, body + EDGE), node_attributes=True)
+    assert loaded.recipe is not None
+    found = dict(zip(loaded.recipe.features, sp.csr_array(loaded.graph.features).toarray().T.tolist(), strict=True))
     assert found["size"] == [2, 3]
 
 
@@ -259,9 +259,9 @@ def test_a_long_value_and_many_keys_cost_what_they_hold(tmp_path: Path) -> None:
     many = "".join(f"<node id='{i}'/>" for i in range(nodes))
     body = NODES + f"<node id='c'><data key='c'>{'x&amp;' * pieces}</data></node>" + many + EDGE
     document = graphml.read_graphml(write(tmp_path, body, KEYS + declared))
-    assert document.nodes.num_columns == keys + 3
-    assert document.nodes.column("colour")[2].as_py() == "x&" * pieces
-    assert document.nodes.column("k7").null_count == nodes + 3
+    assert document.nodes.data.num_columns == keys + 3
+    assert document.nodes.data.column("colour")[2].as_py() == "x&" * pieces
+    assert document.nodes.data.column("k7").null_count == nodes + 3
 
 
 def test_memory_bounds_what_is_gathered_and_what_defaults_fill_in(

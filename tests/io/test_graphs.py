@@ -1,4 +1,3 @@
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +11,10 @@ from numpy.testing import assert_array_equal
 from helpers import message_of
 from vgae.graph.graph import Cleaning, Graph
 from vgae.graph.synthetic import stochastic_block_model
-from vgae.io.graphs import read_npz_graph, write_graph, write_npz
-from vgae.io.storage import atomic_write, read_json, write_json
+from vgae.io.atomic import atomic_write
+from vgae.io.graphs import read_npz_graph, write_graph
+from vgae.io.json_files import read_json
+from vgae.io.npz import write_npz
 from vgae.visible import visible
 
 EDGES = np.array([[0, 1], [1, 2], [0, 2]])
@@ -220,44 +221,6 @@ def test_a_graph_is_not_written_where_that_is_impossible(tmp_path: Path) -> None
         assert message.startswith(visible(f"{path}: the graph cannot be written there ("))
     assert names_in(tmp_path) == ["file"]
     assert "edges: expected rows" in message_of(lambda: write_graph(tmp_path / "graph.npz", 5))  # type: ignore[arg-type]
-
-
-# ----------------------------------------------------------------------------------------------------------------- JSON
-
-
-def test_json_comes_back_and_keeps_letters_readable(tmp_path: Path) -> None:
-    content = {"σ": [1, 2.5, None], "name": "Erdős", "nested": {"deep": True}}
-    write_json(tmp_path / "config.json", content)
-    assert read_json(tmp_path / "config.json") == content
-    text = (tmp_path / "config.json").read_text(encoding="utf-8")
-    assert json.loads(text) == content
-    assert '"Erdős"' in text
-    assert text.endswith("}\n")
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", "not readable as JSON"),
-        (b'{"a": 1', "not readable as JSON"),
-        (b"\xff\xfe\xff", "not readable as JSON"),
-        (b"[1, 2]", "expected a JSON object"),
-        (b"null", "expected a JSON object"),
-    ],
-)
-def test_a_file_that_is_no_json_object_is_named(tmp_path: Path, content: bytes, words: str) -> None:
-    path = tmp_path / "config.json"
-    path.write_bytes(content)
-    assert message_of(lambda: read_json(path)).startswith(f"{path}: {words}")
-
-
-def test_json_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "config.json"
-    write_json(path, {"a": 1})
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        write_json(path, {"a": object()})
-    assert read_json(path) == {"a": 1}
-    assert names_in(tmp_path) == ["config.json"]
 
 
 def test_text_edges_in_an_npz_are_looked_up_among_its_ids(tmp_path: Path) -> None:

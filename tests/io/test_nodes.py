@@ -21,22 +21,22 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import message_of
 from vgae import memory
-from vgae.io.nodes import FeatureRecipe
-from vgae.io.tables import Reading, read_any
+from vgae.io.recipe import FeatureRecipe
+from vgae.io.tables import LoadedGraph, read_any
 
 LINKS = "a,b\nb,c\nc,a\nc,d\n"
 PATH_OF_1101 = "".join(f"{i},{i + 1}\n" for i in range(1100))
 
 
-def read(folder: Path, nodes: str | bytes, links: str = LINKS, name: str = "nodes.csv", **options: Any) -> Reading:
+def read(folder: Path, nodes: str | bytes, links: str = LINKS, name: str = "nodes.csv", **options: Any) -> LoadedGraph:
     """The graph of a table of links and a table of nodes, both written here."""
     (folder / "links.csv").write_text(links)
     (folder / name).write_bytes(nodes.encode() if isinstance(nodes, str) else nodes)
     return read_any(folder / "links.csv", features=folder / name, **options)
 
 
-def features_of(reading: Reading) -> Any:
-    return sp.csr_array(reading.graph.features).toarray()
+def features_of(loaded: LoadedGraph) -> Any:
+    return sp.csr_array(loaded.graph.features).toarray()
 
 
 # --------------------------------------------------------------------------------------------------- what should work
@@ -45,23 +45,23 @@ def features_of(reading: Reading) -> Any:
 def test_every_kind_of_column_becomes_its_features(tmp_path: Path) -> None:
     rows = ["d,4,true,red,x", "a,1,false,blue,y", "c,3,TRUE,red,x", "b,2.5e0,False,,", "e,10,true,green,y"]
     text = "\n".join(["id,age,member,colour,class", *rows])
-    reading = read(tmp_path, text, id="id", label="class", impute="mean")
-    graph = reading.graph
+    loaded = read(tmp_path, text, id="id", label="class", impute="mean")
+    graph = loaded.graph
     assert graph.ids_of(range(5)).tolist() == ["a", "b", "c", "d", "e"]
     expected = [[1, 0, 1, 0, 0], [2.5, 0, 0, 0, 0], [3, 1, 0, 0, 1], [4, 1, 0, 0, 1], [10, 1, 0, 1, 0]]
-    assert_array_equal(features_of(reading), expected)
+    assert_array_equal(features_of(loaded), expected)
     assert graph.labels is not None
     assert graph.labels.tolist() == ["y", -1, "x", "x", "y"]
-    assert reading.recipe is not None
-    assert reading.recipe.features == ("age", "member", "colour=blue", "colour=green", "colour=red")
-    assert reading.node_notes == (
+    assert loaded.recipe is not None
+    assert loaded.recipe.features == ("age", "member", "colour=blue", "colour=green", "colour=red")
+    assert loaded.node_notes == (
         "columns are split at commas",
         "3 columns became 5 features (1 numeric, 1 of categories, 1 boolean)",
         "1 missing values filled in",
         "2 classes, 1 nodes without",
         "1 nodes have no links",
     )
-    about_links, about_nodes = reading.report("L")
+    about_links, about_nodes = loaded.report("L")
     assert about_links == "L: columns are split at commas; the first row is a link, not a header"
     assert about_nodes.startswith(f"{tmp_path / 'nodes.csv'}: columns are split at commas; 3 columns")
 
@@ -78,13 +78,13 @@ def test_standardised_columns_have_mean_0_and_deviation_1_over_the_nodes(tmp_pat
 
 def test_many_categories_stay_sparse_and_too_many_are_refused(tmp_path: Path) -> None:
     text = "id,c,d\n" + "".join(f"{i},c{i % 30},d{i % 20}\n" for i in range(1101))
-    reading = read(tmp_path, text, PATH_OF_1101)
-    assert sp.issparse(reading.graph.features)
+    loaded = read(tmp_path, text, PATH_OF_1101)
+    assert sp.issparse(loaded.graph.features)
     names = [f"c=c{k}" for k in range(30)] + [f"d=d{k}" for k in range(20)]
-    assert reading.recipe is not None
-    assert set(reading.recipe.features) == set(names)
-    expected = [[name in (f"c=c{i % 30}", f"d=d{i % 20}") for name in reading.recipe.features] for i in range(1101)]
-    assert_array_equal(features_of(reading), expected)
+    assert loaded.recipe is not None
+    assert set(loaded.recipe.features) == set(names)
+    expected = [[name in (f"c=c{i % 30}", f"d=d{i % 20}") for name in loaded.recipe.features] for i in range(1101)]
+    assert_array_equal(features_of(loaded), expected)
     text = "id,c\n" + "".join(f"{i},c{i % 1001}\n" for i in range(1101))
     message = message_of(lambda: read(tmp_path, text, PATH_OF_1101))
     assert "the column 'c' holds 1,001 different texts, and at most 1,000 become features" in message
@@ -93,10 +93,10 @@ def test_many_categories_stay_sparse_and_too_many_are_refused(tmp_path: Path) ->
 @pytest.mark.parametrize(("impute", "filled"), [("mean", 2.0), ("zero", 0.0)])
 def test_what_is_missing_is_filled_in_on_request(tmp_path: Path, impute: str, filled: float) -> None:
     text = "id,x,colour\na,1,red\nb,NA,\nc,3,blue\n"  # d has no row
-    reading = read(tmp_path, text, impute=impute)
-    assert_array_equal(features_of(reading), [[1, 0, 1], [filled, 0, 0], [3, 1, 0], [filled, 0, 0]])
-    assert "2 missing values filled in" in reading.node_notes
-    assert f"1 nodes of {tmp_path / 'links.csv'} have no row, and their features are filled in" in reading.node_notes
+    loaded = read(tmp_path, text, impute=impute)
+    assert_array_equal(features_of(loaded), [[1, 0, 1], [filled, 0, 0], [3, 1, 0], [filled, 0, 0]])
+    assert "2 missing values filled in" in loaded.node_notes
+    assert f"1 nodes of {tmp_path / 'links.csv'} have no row, and their features are filled in" in loaded.node_notes
     scaled = features_of(read(tmp_path, text, impute=impute, standardise=True))
     assert_allclose(scaled[:, 0], [-1, filled - 2, 1, filled - 2])
 
@@ -111,10 +111,10 @@ def test_what_is_missing_is_filled_in_on_request(tmp_path: Path, impute: str, fi
     ],
 )
 def test_ids_of_two_files_are_matched_by_value(tmp_path: Path, links: str, ids: list[str], expected: list[Any]) -> None:
-    reading = read(tmp_path, "id,x\n" + "".join(f"{name},{place}\n" for place, name in enumerate(ids)), links)
-    assert reading.graph.node_ids is not None
-    assert reading.graph.node_ids.tolist() == expected
-    assert features_of(reading)[:, 0].tolist() == [ids.index(str(name)) for name in expected]
+    loaded = read(tmp_path, "id,x\n" + "".join(f"{name},{place}\n" for place, name in enumerate(ids)), links)
+    assert loaded.graph.node_ids is not None
+    assert loaded.graph.node_ids.tolist() == expected
+    assert features_of(loaded)[:, 0].tolist() == [ids.index(str(name)) for name in expected]
 
 
 def test_whole_numbers_in_parquet_match_text_in_csv(tmp_path: Path) -> None:
@@ -130,31 +130,31 @@ def test_whole_numbers_in_parquet_match_text_in_csv(tmp_path: Path) -> None:
 
 
 def test_labels_alone_and_numeric_labels(tmp_path: Path) -> None:
-    reading = read(tmp_path, "a,7\nb,3\nc,\nd,3\n", label="2")
-    assert reading.graph.features is None
-    assert reading.recipe is None
-    assert reading.graph.labels is not None
-    assert reading.graph.labels.tolist() == [7, 3, -1, 3]
+    loaded = read(tmp_path, "a,7\nb,3\nc,\nd,3\n", label="2")
+    assert loaded.graph.features is None
+    assert loaded.recipe is None
+    assert loaded.graph.labels is not None
+    assert loaded.graph.labels.tolist() == [7, 3, -1, 3]
     few = read(tmp_path, "id,class\na,7\nb,x\n", label="class")  # without features, nodes need no rows
     assert few.graph.labels is not None
     assert few.graph.labels.tolist() == ["7", "x", -1, -1]
     assert few.node_notes[-1] == f"2 nodes of {tmp_path / 'links.csv'} have no row"
-    assert reading.node_notes[1:3] == ("the first row is a node, not a header", "ids are the first column, column 1")
+    assert loaded.node_notes[1:3] == ("the first row is a node, not a header", "ids are the first column, column 1")
 
 
 @pytest.mark.parametrize(
     "text", ["# made\n\nid,x\n\na,1\nb,2\n# more\nc,3\nd,4\n", "\ufeffid,x\r\na,1\r\nb,2\r\nc,3\r\nd,4"]
 )
 def test_comments_and_empty_lines_do_not_hide_the_header(tmp_path: Path, text: str) -> None:
-    reading = read(tmp_path, text)
-    assert reading.graph.num_nodes == 4
-    assert features_of(reading).tolist() == [[1], [2], [3], [4]]
+    loaded = read(tmp_path, text)
+    assert loaded.graph.num_nodes == 4
+    assert features_of(loaded).tolist() == [[1], [2], [3], [4]]
 
 
 def test_columns_that_hold_nothing_are_left_out(tmp_path: Path) -> None:
-    reading = read(tmp_path, "id,x,y\na,,1\nb,,2\nc,NA,3\nd,,4\n")
-    assert features_of(reading).tolist() == [[1], [2], [3], [4]]
-    assert "the column x holds nothing and is left out" in reading.node_notes
+    loaded = read(tmp_path, "id,x,y\na,,1\nb,,2\nc,NA,3\nd,,4\n")
+    assert features_of(loaded).tolist() == [[1], [2], [3], [4]]
+    assert "the column x holds nothing and is left out" in loaded.node_notes
 
 
 CELLS = {
@@ -199,11 +199,11 @@ def test_tables_written_and_read_give_the_same_graph(
             }
             pq.write_table(pa.table(table), folder / f"{name}.parquet")
     options = {} if kind == "parquet" else {"header": True, "delimiter": ","}
-    reading = read_any(folder / f"links.{kind}", features=folder / f"nodes.{kind}", id="id", label="label", **options)
-    graph = reading.graph
+    loaded = read_any(folder / f"links.{kind}", features=folder / f"nodes.{kind}", id="id", label="label", **options)
+    graph = loaded.graph
     assert graph.node_ids is not None
     assert graph.labels is not None
-    assert reading.recipe is not None
+    assert loaded.recipe is not None
     found = [str(name) for name in graph.node_ids.tolist()]
     assert sorted(found) == sorted(map(str, names))
     assert {frozenset((found[i], found[j])) for i, j in graph.edges.tolist()} == {
@@ -211,8 +211,8 @@ def test_tables_written_and_read_give_the_same_graph(
     }
     of_name = {str(row[0]): row for row in rows}
     colours = sorted({row[3] for row in rows})
-    assert reading.recipe.features == ("number", "truth", *(f"colour={colour}" for colour in colours))
-    for name, row, label in zip(found, features_of(reading).tolist(), graph.labels.tolist(), strict=True):
+    assert loaded.recipe.features == ("number", "truth", *(f"colour={colour}" for colour in colours))
+    for name, row, label in zip(found, features_of(loaded).tolist(), graph.labels.tolist(), strict=True):
         _, number, truth, colour, given_label = of_name[name]
         assert row == [np.float32(number), truth, *(colour == other for other in colours)]
         assert label == given_label
@@ -224,13 +224,13 @@ def test_tables_written_and_read_give_the_same_graph(
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_a_recipe_gives_other_nodes_the_same_features(tmp_path: Path, kind: Callable[[dict[str, Any]], Any]) -> None:
     text = "id,x,colour,good\na,1,red,true\nb,2,blue,false\nc,3,red,true\nd,6,green,true\n"
-    reading = read(tmp_path, text, standardise=True)
-    assert reading.recipe is not None
-    recipe = FeatureRecipe.from_json(json.loads(json.dumps(reading.recipe.to_json())))
-    assert recipe == reading.recipe
+    loaded = read(tmp_path, text, standardise=True)
+    assert loaded.recipe is not None
+    recipe = FeatureRecipe.from_json(json.loads(json.dumps(loaded.recipe.to_json())))
+    assert recipe == loaded.recipe
     again = kind({"good": [True, True], "x": [6.0, 3.0], "more": [0, 0], "colour": ["green", "red"]})
     features, notes = recipe.apply(again)
-    assert_array_equal(sp.csr_array(features).toarray(), features_of(reading)[[3, 2]])
+    assert_array_equal(sp.csr_array(features).toarray(), features_of(loaded)[[3, 2]])
     assert notes == ()
     features, notes = recipe.apply(kind({"good": ["false"], "x": ["3"], "colour": ["pink"]}))
     assert_array_equal(sp.csr_array(features).toarray(), [[0, 0, 0, 0, 0]])
@@ -339,12 +339,12 @@ def test_an_unreadable_node_table_is_refused(tmp_path: Path) -> None:
 
 def test_weights_of_a_table_are_read_and_told(tmp_path: Path) -> None:
     (tmp_path / "links.csv").write_text("a,b,w\nx,y,1.5\ny,x,2\ny,z,1e3\n")
-    reading = read_any(tmp_path / "links.csv", weight="w", directed=True)
-    assert reading.graph.weights is not None
-    assert reading.graph.directions is not None
-    assert reading.graph.weights.tolist() == [3.5, 1000]
-    assert reading.graph.directions.tolist() == [0, 1]
-    assert reading.notes[-2:] == (
+    loaded = read_any(tmp_path / "links.csv", weight="w", directed=True)
+    assert loaded.graph.weights is not None
+    assert loaded.graph.directions is not None
+    assert loaded.graph.weights.tolist() == [3.5, 1000]
+    assert loaded.graph.directions.tolist() == [0, 1]
+    assert loaded.notes[-2:] == (
         "weights are w, from 3.5 to 1000: those of merged links are added up",
         "links are directed, which is kept, but the models treat them as undirected",
     )

@@ -19,8 +19,8 @@ from helpers import message_of
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.io import npz
-from vgae.io.graphs import GRAPH_ARRAYS, read_npz_graph, write_graph, write_npz
-from vgae.io.npz import Expected, read_npz
+from vgae.io.graphs import GRAPH_ARRAYS, read_npz_graph, write_graph
+from vgae.io.npz import Expected, read_npz, write_npz
 
 EDGES = np.array([[0, 1], [1, 2], [0, 2]])
 ANY = Expected("biufcSU", (0, 1, 2, 3), "anything")
@@ -102,9 +102,9 @@ def test_what_is_no_plain_file_is_refused_without_waiting(tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for name, words in (
-        (tmp_path, "this is a directory, not a file"),
-        (tmp_path / "fifo", "this is a device or pipe, not a file"),
-        ("/dev/zero", "this is a device or pipe, not a file"),
+        (tmp_path, "this is a directory, not a plain file"),
+        (tmp_path / "fifo", "this is a device or pipe, not a plain file"),
+        ("/dev/zero", "this is a device or pipe, not a plain file"),
         (tmp_path / "loop", "the file cannot be read (Too many levels of symbolic links)"),
         (tmp_path / "absent", "there is no such file"),
     ):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from helpers import message_of
 from vgae.io.exports import write_csv
-from vgae.io.tables import Reading, read_any, read_pairs
+from vgae.io.tables import LoadedGraph, read_any, read_pairs
 
 # Ids are read without the blanks around them. A byte order mark is none of a text's letters, and a first line "# x" of
 # a table without a header is taken for a comment, which is told.
@@ -26,12 +26,12 @@ IDS = st.builds(str.__add__, STARTS, st.text(LETTERS | st.just("\n"), max_size=5
 DELIMITERS = [",", "\t", ";", "|", " "]
 
 
-def links_of(reading: Reading) -> set[frozenset[str]]:
-    graph = reading.graph
+def links_of(loaded: LoadedGraph) -> set[frozenset[str]]:
+    graph = loaded.graph
     return {frozenset(map(str, pair)) for pair in graph.ids_of(graph.edges).tolist()}
 
 
-def read_text(folder: Path, text: str | bytes, name: str = "links.csv", **options: Any) -> Reading:
+def read_text(folder: Path, text: str | bytes, name: str = "links.csv", **options: Any) -> LoadedGraph:
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return read_any(path, **options)
@@ -85,9 +85,9 @@ def test_any_table_comes_back_as_the_links_that_were_written(
     if not expected:
         assert "no links between different nodes" in message_of(lambda: read_text(folder, content, **options))
         return
-    reading = read_text(folder, content, **options)
-    assert links_of(reading) == expected
-    assert reading.graph.cleaning.rows_given == len(rows)
+    loaded = read_text(folder, content, **options)
+    assert links_of(loaded) == expected
+    assert loaded.graph.cleaning.rows_given == len(rows)
 
 
 @given(ids=st.lists(st.text(LETTERS | st.sampled_from("\n#%\"', "), max_size=4), min_size=2, max_size=6, unique=True))
@@ -120,9 +120,9 @@ def test_delimiter_decimals_quotes_and_header_are_found_together(
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\n")
     writer.writerows(([names[:width]] if names else []) + rows)
-    reading = read_text(tmp_path, text.getvalue())
-    assert links_of(reading) == {frozenset(pair) for pair in ends}
-    assert reading.graph.cleaning.rows_given == 3
+    loaded = read_text(tmp_path, text.getvalue())
+    assert links_of(loaded) == {frozenset(pair) for pair in ends}
+    assert loaded.graph.cleaning.rows_given == 3
 
 
 AB, BC = frozenset("ab"), frozenset("bc")
@@ -167,9 +167,9 @@ AB, BC = frozenset("ab"), frozenset("bc")
 def test_common_tables_are_the_graph_that_was_meant(
     tmp_path: Path, text: str, expected: set[frozenset[str]], note: str
 ) -> None:
-    reading = read_text(tmp_path, text)
-    assert links_of(reading) == expected
-    assert note in "; ".join(reading.notes)
+    loaded = read_text(tmp_path, text)
+    assert links_of(loaded) == expected
+    assert note in "; ".join(loaded.notes)
 
 
 SIZES = (3, 4, 12)
@@ -216,8 +216,8 @@ def test_a_small_square_table_of_links_is_none_of_a_matrix(tmp_path: Path, size:
     """Links with as many columns as rows are read, if need be with the ends named."""
     rows = "\n".join(",".join(map(str, [i, i + 1, *range(100 + i, 98 + i + size)])) for i in range(size))
     options = {"source": "1", "target": "2"} if size >= 10 else {}
-    reading = read_text(tmp_path, rows, **options)
-    assert links_of(reading) == {frozenset((str(i), str(i + 1))) for i in range(size)}
+    loaded = read_text(tmp_path, rows, **options)
+    assert links_of(loaded) == {frozenset((str(i), str(i + 1))) for i in range(size)}
 
 
 @pytest.mark.parametrize(
@@ -279,20 +279,20 @@ def test_the_numbers_of_the_rows_are_neither_ids_nor_features(
     tmp_path: Path, text: str, ids: str, features: tuple[str, ...], note: str
 ) -> None:
     (tmp_path / "nodes.csv").write_text(text)
-    reading = read_text(tmp_path, "a,b\nb,c\n", features=tmp_path / "nodes.csv")
-    assert sorted(reading.graph.ids_of([0, 1, 2]).tolist()) == list(ids)
-    assert reading.recipe is not None
-    assert reading.recipe.features == features
-    assert note in reading.node_notes
+    loaded = read_text(tmp_path, "a,b\nb,c\n", features=tmp_path / "nodes.csv")
+    assert sorted(loaded.graph.ids_of([0, 1, 2]).tolist()) == list(ids)
+    assert loaded.recipe is not None
+    assert loaded.recipe.features == features
+    assert note in loaded.node_notes
 
 
 def test_a_node_table_whose_ids_cannot_be_told_from_its_rows_is_refused(tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text(",person,x\n0,a,1\n1,b,2\n2,c,3\n")
     message = message_of(lambda: read_text(tmp_path, "a,b\nb,c\n", features=tmp_path / "nodes.csv"))
     assert "counts the rows; say which column holds the ids (id)" in message
-    reading = read_text(tmp_path, "a,b\nb,c\n", features=tmp_path / "nodes.csv", id="person")
-    assert reading.recipe is not None
-    assert reading.recipe.features == ("x",)
+    loaded = read_text(tmp_path, "a,b\nb,c\n", features=tmp_path / "nodes.csv", id="person")
+    assert loaded.recipe is not None
+    assert loaded.recipe.features == ("x",)
     (tmp_path / "nodes.csv").write_text(",x,y\n0,1.5,1\n1,2.5,2\n2,3.5,3\n")
     assert read_text(tmp_path, "0,1\n1,2\n", features=tmp_path / "nodes.csv").graph.num_features == 2
 

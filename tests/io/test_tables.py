@@ -74,16 +74,16 @@ def test_whole_numbers_come_back_as_numbers_in_order(
 
 def test_oddities_are_counted_and_assumptions_told(tmp_path: Path) -> None:
     text = "von;nach;seit\nAnna;Bob;1\nBob;Anna;2\nAnna;Bob;3\nCarl;Carl;4\nDörte;Anna;5\n"
-    reading = read_links(write(tmp_path / "leute.csv", text))
-    assert links_of(reading.graph) == {frozenset(("Anna", "Bob")), frozenset(("Anna", "Dörte"))}
-    cleaning = reading.graph.cleaning
+    loaded = read_links(write(tmp_path / "leute.csv", text))
+    assert links_of(loaded.graph) == {frozenset(("Anna", "Bob")), frozenset(("Anna", "Dörte"))}
+    cleaning = loaded.graph.cleaning
     assert (cleaning.rows_given, cleaning.duplicates_merged, cleaning.reversed_merged, cleaning.self_loops_dropped) == (
         5,
         1,
         1,
         1,
     )
-    assert reading.notes == (
+    assert loaded.notes == (
         "columns are split at semicolons",
         "the first row is a header",
         "links are the columns von and nach",

@@ -20,7 +20,7 @@ from vgae.report.figures import (
     save_figure,
     training_curves,
 )
-from vgae.train.loop import LogEntry
+from vgae.train.state import LogEntry
 
 POINTS = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 2.0], [3.0, 1.0]])
 LINKS = np.array([[0, 1], [2, 3]])
@@ -106,7 +106,7 @@ def test_reliability_curves_draw_the_numbers_of_reliability() -> None:
     figure = reliability_curves(curves)
     (axes,) = figure.axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["raw", "calibrated", "as promised"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["raw", "calibrated", "perfect calibration"]
     *drawn, promised = axes.lines
     assert len(drawn) == 6
     lacking = 0

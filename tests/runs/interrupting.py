@@ -23,7 +23,7 @@ from vgae.cli.app import main
 
 OPTIONS = ["--iterations", "2", "--hidden-dim", "4", "--latent-dim", "2"]
 CHECKPOINTS = ["--checkpoint-every", "0"]
-COMPLETE, CONTINUE, NOTHING = "the run is complete in", "To continue, run: vgae train", "nothing was kept"
+COMPLETE, CONTINUE, NOTHING = "the run is complete in", "To continue, run: vgae train", "nothing was saved"
 
 
 def before_it() -> None:

@@ -19,7 +19,8 @@ import vgae
 import vgae.cli.app
 from helpers import message_of
 from vgae.errors import InputError, SaveError
-from vgae.io import storage
+from vgae.io import atomic
+from vgae.io.plain import open_plain
 from vgae.runs import files as files_module
 from vgae.runs import folder as folder_module
 from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration
@@ -71,7 +72,7 @@ def test_run_that_is_replaced_while_it_is_read_is_one_or_the_other(
     run: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Replaced just before each file that the reader opens, for all of them."""
-    known, opened = [what_is_read(run)], storage.open_plain
+    known, opened = [what_is_read(run)], open_plain
     fitted[1].save(run, split=split, overwrite=True)
     known.append(what_is_read(run))
     for turn in range(20):
@@ -121,7 +122,7 @@ def test_folder_that_is_replaced_without_end_is_told(run: Path, monkeypatch: pyt
 
 def test_each_file_is_read_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    plain = storage.open_plain
+    plain = open_plain
 
     def note(path: Path) -> Any:
         opened.append(path.name)
@@ -326,7 +327,7 @@ class Full:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, first: int, number: float, code: int) -> None:
         self.count, self.first, self.last, self.code = 0, first, first + number, code
         self.failed = 0
-        plain = storage._flush
+        plain = atomic._flush
 
         def flush(handle: int) -> None:
             self.count += 1
@@ -335,7 +336,7 @@ class Full:
                 raise OSError(self.code, os.strerror(self.code))
             plain(handle)
 
-        monkeypatch.setattr(storage, "_flush", flush)
+        monkeypatch.setattr(atomic, "_flush", flush)
 
 
 def ending_of(do: Callable[[], None]) -> Exception | None:

@@ -22,8 +22,11 @@ def test_what_is_said_after_ctrl_c_is_what_is_there(tmp_path: Path) -> None:
     assert len(set(found["seen"])) == 3
 
 
-@pytest.mark.parametrize("module", ["vgae.cli", "numpy", "torch.nn"])
-def test_ctrl_c_while_modules_are_loaded_is_one_sentence(module: str) -> None:
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [("vgae.cli.app", "--version"), ("typer", "--help"), ("vgae.cli.datasets", "datasets"), ("torch.nn", "train cora")],
+)
+def test_ctrl_c_while_modules_are_loaded_is_one_sentence(module: str, command: str) -> None:
     """Pressed when the module begins to be loaded, by a finder that is asked before all others."""
     code = f"""
 import os, signal, sys
@@ -34,7 +37,7 @@ class Finger:
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Finger())
-sys.argv[1:] = ["datasets"]
+sys.argv[1:] = {command.split()!r}
 from vgae.__main__ import main
 main()
 """
@@ -42,4 +45,4 @@ main()
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, preexec_fn=hear_ctrl_c
     )
     assert done.returncode == 130
-    assert (done.stdout, done.stderr.strip()) == ("", "vgae: Interrupted; nothing was kept.")
+    assert (done.stdout, done.stderr.strip()) == ("", "vgae: Interrupted; nothing was saved.")

@@ -25,7 +25,7 @@ from safetensors.torch import load_file, save_file
 import vgae
 from helpers import message_of
 from vgae.errors import InputError, TrainingError
-from vgae.io.storage import hash_json
+from vgae.io.json_files import hash_json
 from vgae.objective.cost import Choice
 from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration, write_checkpoint
 from vgae.runs.files import FILES, write_run

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 import vgae
 from helpers import message_of
 from vgae.evaluation.evaluate import evaluate_split
-from vgae.io.storage import hash_json
+from vgae.io.json_files import hash_json
 from vgae.io.tables import read_any
 from vgae.runs.files import FILES
 from vgae.runs.folder import Stage, finished_run, new_run_folder, stage_of

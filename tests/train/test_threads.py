@@ -10,7 +10,7 @@ import torch
 
 import vgae
 from helpers import message_of
-from vgae.io.storage import hash_json
+from vgae.io.json_files import hash_json
 from vgae.runs.checkpoint import FolderCheckpointer
 from vgae.runs.fingerprint import Fingerprint
 from vgae.train.callbacks import Callback

@@ -4,7 +4,7 @@
 1     a failure on good input
 2     something that was given cannot be used
 130   Ctrl-C
-141   whoever read standard output has closed it, as `head` does; nothing is said
+141   standard output was closed by its reader, as `head` does; nothing is printed
 """
 
 import errno
@@ -16,10 +16,11 @@ from collections.abc import Callable
 
 import typer
 
+from vgae.cli.loading import INTERRUPTED
 from vgae.errors import InputError, OutputClosedError, StoppedError, VgaeError
-from vgae.screen import discard, note, write
+from vgae.screen import discard, note, shell_line, write
 
-FAILED, REFUSED, INTERRUPTED, UNREAD = 1, 2, 130, 141
+FAILED, REFUSED, UNREAD = 1, 2, 141
 ABOUT_NAMES = {errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.EPERM}
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
 
@@ -47,7 +48,7 @@ def exit_code_of(command: Callable[[], int | None], *, debug: bool = False) -> i
     except UsageError as error:
         return _fail(_in_one_line(error.format_message()), REFUSED, debug)  # type: ignore[attr-defined]
     except MemoryError:
-        return _fail("Memory ran out; take a smaller graph or fewer dimensions, or free some memory.", FAILED, debug)
+        return _fail("Memory ran out; use a smaller graph or fewer dimensions, or free some memory.", FAILED, debug)
     except OSError as error:
         code = REFUSED if error.errno in ABOUT_NAMES else FAILED
         return _fail(_sentence(_of_the_system(error)), code, debug)
@@ -57,8 +58,14 @@ def exit_code_of(command: Callable[[], int | None], *, debug: bool = False) -> i
     return code
 
 
+def same_command(*options: str) -> str:
+    """The command that is running, as a line for the shell, with these options in place of --overwrite and --resume."""
+    given = [argument for argument in sys.argv[1:] if argument not in ("--overwrite", "--resume", "--debug")]
+    return shell_line(["vgae", *given, *options])
+
+
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    """What a library has to say about its work, as one line in place of a place in somebody's source."""
+    """A library's warning as one line, without the place in its source."""
     note(f"vgae: warning: {_in_one_line(str(message))}")
 
 

@@ -5,21 +5,23 @@ Their parameters are the fields of `Config`, and nothing about them is written h
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vgae.errors import InputError
 from vgae.estimators.fitted import Fitted
-from vgae.estimators.predict import FloatArray, Predictor
+from vgae.estimators.pairs import PairClassifier, require_graph, training_of
+from vgae.estimators.predict import FloatArray
 from vgae.graph.split import HeldOut, LinkSplit
-from vgae.io.storage import as_path
+from vgae.io.plain import as_path
 from vgae.model.spec import FAMILIES, find
 from vgae.options import options_of, true_or_false
 from vgae.runs.checkpoint import FolderCheckpointer
@@ -39,7 +41,7 @@ PARAMETERS = {each.name: each.default for each in options_of(Config) if each.nam
 _NESTED = tuple(f"{family}__" for family in FAMILIES)
 
 
-class _GraphAutoEncoder(Predictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class _GraphAutoEncoder(PairClassifier, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """What GAE and VGAE have in common, which is everything but the name of the model."""
 
     _model: ClassVar[str]
@@ -72,8 +74,9 @@ class _GraphAutoEncoder(Predictor, BaseEstimator):  # type: ignore[misc]  # scik
         parameters: dict[str, Any] = super().get_params(deep=False)
         if deep:
             for family in FAMILIES:
-                spec = self._part(family)
-                parameters |= {f"{family}__{field.name}": getattr(spec, field.name) for field in fields(spec)}
+                with suppress(InputError):  # a part that is none has no options; fit says what is wrong with it
+                    spec = self._part(family)
+                    parameters |= {f"{family}__{field.name}": getattr(spec, field.name) for field in fields(spec)}
         return parameters
 
     def set_params(self, **parameters: Any) -> Self:
@@ -102,7 +105,7 @@ class _GraphAutoEncoder(Predictor, BaseEstimator):  # type: ignore[misc]  # scik
     def fit(
         self,
         graph: Any,
-        y: None = None,
+        y: npt.ArrayLike | None = None,
         *,
         validation: HeldOut | None = None,
         checkpoint: str | Path | None = None,
@@ -111,15 +114,17 @@ class _GraphAutoEncoder(Predictor, BaseEstimator):  # type: ignore[misc]  # scik
         """Train on a graph: a `Graph`, or whatever one of its constructors takes (edges, SciPy, NetworkX, PyG, frames).
 
         `validation` pairs are scored every few iterations; early stopping needs them. `y` is ignored, as scikit-learn's
-        protocol has it for unsupervised estimators.
+        protocol has it for unsupervised estimators, unless the graph is given as `LinkSamples`: then the rows with the
+        label 1 are its links, and early stopping without `validation` holds back 5 % of the rows for it.
 
         `checkpoint` names a folder to save the state of the training in, now and then or `checkpoint_every` so many
         seconds (0: after every iteration). If it holds the state of the same training, that is continued, to the same
         bits as without an interruption; a state of any other training is refused. Ctrl-C saves the state first. The
         folder stays after training; `save` into the run folder that it lies in removes it.
         """
-        del y
-        job = Job.of(graph, self._config(), validation)
+        config = self._config()
+        graph, validation = training_of(graph, y, config, validation)
+        job = Job.of(graph, config, validation)
         folder = _checkpoint_folder(checkpoint, checkpoint_every)
         require_room(job, checkpoints=folder is not None)
         with ExitStack() as entered:
@@ -133,17 +138,10 @@ class _GraphAutoEncoder(Predictor, BaseEstimator):  # type: ignore[misc]  # scik
         self.fitted_ = Fitted.of(Run.of(trained), None if folder is None else folder.resolve())
         return self
 
-    def fit_transform(self, graph: Any, y: None = None, *, validation: HeldOut | None = None) -> FloatArray:
+    def fit_transform(self, graph: Any, y: Any = None, *, validation: HeldOut | None = None) -> FloatArray:
         """Train on a graph and return its embeddings."""
+        require_graph(graph, "fit_transform")
         return self.fit(graph, y, validation=validation).transform()
-
-    def score(self, held_out: HeldOut, y: None = None) -> float:
-        """AUC on held-out pairs, as a fraction of 1: one number, which scikit-learn's tools compare models by.
-
-        `metrics` has AP beside it, and `vgae.evaluate` more.
-        """
-        del y
-        return self.metrics(held_out)["auc"]
 
     def _fitted(self) -> Fitted:
         check_is_fitted(self)
@@ -171,8 +169,6 @@ class _GraphAutoEncoder(Predictor, BaseEstimator):  # type: ignore[misc]  # scik
     def from_run(cls, run: Run) -> Self:
         """The fitted estimator of a run. A device that is not there, such as another machine's GPU, becomes auto."""
         values = {name: getattr(run.config, name) for name in PARAMETERS if name != "progress"}
-        own = {family: find(family, name) for family, name in PRESETS[cls._model].items()}
-        values |= {family: None for family, spec in own.items() if values[family] == spec}
         try:
             choose_device(run.config.device)
         except InputError:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,6 @@ from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs, check_nodes, check_pairs, num_pairs
 from vgae.graph.split import HeldOut
 from vgae.io.embeddings import arrow_table, data_frame
-from vgae.io.nodes import FeatureRecipe
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.draws import moments_of_draws
 from vgae.ops import Factors, known_pairs, top_of_all, top_of_each_row
@@ -39,6 +38,9 @@ from vgae.options import whole_number
 from vgae.runs.run import Run
 from vgae.train.config import Config, choose_device
 from vgae.train.state import LogEntry
+
+if TYPE_CHECKING:
+    from vgae.io.recipe import FeatureRecipe
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -252,7 +254,9 @@ class Predictor:
         with torch.no_grad():
             factors = decoder.factors(z)
             if factors is None:
-                raise InputError(f"recommend: the decoder {self.config_.decoder} has no factors; score pairs instead.")
+                raise InputError(
+                    f"recommend: the decoder {self.config_.composition.decoder} has no factors; score pairs instead."
+                )
             if rows is None:
                 found = top_of_all(factors, top=k, symmetric=decoder.symmetric, known=known)
             else:

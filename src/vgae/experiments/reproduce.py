@@ -15,7 +15,7 @@ import statistics
 import time
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,9 @@ from vgae.experiments.paper import TABLE_1
 from vgae.experiments.workers import WorkerKilledError, results_of
 from vgae.graph.graph import Graph
 from vgae.graph.split import split_links
+from vgae.io.atomic import atomic_write
 from vgae.io.datasets import load_dataset
-from vgae.io.storage import atomic_write, read_json, write_json
+from vgae.io.json_files import read_json, write_json
 from vgae.machine import describe_machine
 from vgae.memory import bytes_free
 from vgae.train.config import Config
@@ -41,7 +42,11 @@ from vgae.version import __version__
 
 DATASETS = tuple(TABLE_1)
 METHODS = tuple(TABLE_1["cora"])
-PROTOCOL = Config(objective="exact", device="cpu", eval_every=Config().iterations)  # nothing is logged on the way
+PROTOCOL: dict[str, Any] = {  # the rest are defaults, which are the paper's
+    "objective": "exact",
+    "device": "cpu",
+    "eval_every": Config().iterations,  # nothing is logged on the way
+}
 FORMAT = 1
 MOST_RUNS = 10_000
 BYTES_OF_A_WORKER = 1.5e9  # at most, on the largest of the datasets
@@ -95,7 +100,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Session:
-    """One sitting at a reproduction: where, how many runs it added, and how long it took."""
+    """One session of a reproduction: the machine, how many runs it added, and how long it took."""
 
     machine: str
     num_runs: int
@@ -131,7 +136,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Archive:
-    """A finished reproduction in one file: every run, and the sittings it took."""
+    """A finished reproduction in one file: every run, and the sessions it took."""
 
     vgae: str
     splits: int
@@ -165,7 +170,7 @@ class Archive:
             raise InputError(f"{path}: not the results.json that vgae reproduce writes.") from None
 
 
-def plan(datasets: Sequence[str], methods: Sequence[str], *, runs: int, splits: int) -> list[Task]:
+def list_tasks(datasets: Sequence[str], methods: Sequence[str], *, runs: int, splits: int) -> list[Task]:
     """All tasks of a reproduction, the long ones first so that no core waits for the last of them."""
     for name, chosen, known in (("dataset", datasets, DATASETS), ("model", methods, METHODS)):
         for choice in chosen:
@@ -196,8 +201,13 @@ class Store:
     """The folder that holds the results of one reproduction; results of another kind are refused, not mixed."""
 
     def __init__(self, folder: Path, *, splits: int) -> None:
-        self.folder = folder
-        description = {"format": FORMAT, "vgae": __version__, "splits": splits, "protocol": asdict(PROTOCOL)}
+        self.folder, self.splits = folder, splits
+        description = {
+            "format": FORMAT,
+            "vgae": __version__,
+            "splits": splits,
+            "protocol": Config(**PROTOCOL).to_json(),
+        }
         path = folder / "reproduction.json"
         if path.exists():
             found = read_json(path)
@@ -240,11 +250,11 @@ class Store:
         return sum(self._path(task).exists() for task in tasks)
 
     def record(self, session: Session) -> None:
-        """Store what a sitting took."""
+        """Store the time of a session."""
         write_json(self.folder / "sessions" / f"{len(self.sessions()):04}.json", asdict(session))
 
     def sessions(self) -> list[Session]:
-        """All sittings that came to their end, in order."""
+        """All sessions that were completed, in order."""
         found = []
         for path in sorted((self.folder / "sessions").glob("*.json")):
             try:
@@ -278,12 +288,11 @@ def reproduce(tasks: Sequence[Task], store: Store, *, workers: int | None = None
     store.record(Session(describe_machine(), len(missing), time.perf_counter() - started))
 
 
-def embed_cora(latent_dim: int = PROTOCOL.latent_dim) -> tuple[npt.NDArray[np.float32], Graph]:
+def embed_cora(**options: Any) -> tuple[npt.NDArray[np.float32], Graph]:
     """What Figure 1 shows: the embedding of an unsupervised VGAE on Cora, and the graph it was trained on."""
     graph = split_links(load_dataset("cora"), seed=0).train
-    embedding: npt.NDArray[np.float32] = (
-        train(Job.of(graph, replace(PROTOCOL, latent_dim=latent_dim))).latent["mean"].numpy()
-    )
+    trained = train(Job.of(graph, Config(**PROTOCOL, **options)))
+    embedding: npt.NDArray[np.float32] = trained.latent["mean"].numpy()
     return embedding, graph
 
 
@@ -309,8 +318,7 @@ def _fit(task: Task, graph: Graph) -> Scorer:
     if task.method.lower() in BASELINES:
         return BASELINES[task.method.lower()](graph, task.seed)
     model, features = task.method.rstrip("*").lower(), not task.method.endswith("*")
-    config: Any = replace(PROTOCOL, model=model, features=features, seed=task.seed)
-    return train(Job.of(graph, replace(config, features=features)))
+    return train(Job.of(graph, Config(**PROTOCOL, model=model, features=features, seed=task.seed)))
 
 
 def _error(values: Sequence[float]) -> float | None:

@@ -2,7 +2,7 @@
 
 Each worker has a pipe to this process, over which tasks come and results go. It watches this process in a thread, by a
 pipe that the operating system closes when this process is gone: killed or not, no worker outlives it. Ctrl-C in a
-terminal reaches every process of the command; workers do not hear it, this process does and ends them.
+terminal reaches every process of the command; workers ignore it, this process ends them.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def results_of(work: Callable[[Task], Done], tasks: Sequence[Task], *, num_worke
 
 @contextmanager
 def _started(work: Callable[[Task], Done], first: Task) -> Iterator[_Worker[Task]]:
-    """A worker on its first task, which is gone afterwards."""
+    """A worker on its first task; the process is ended afterwards."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work), daemon=True)
     try:
-        with _deaf_to_ctrl_c():
+        with _ctrl_c_blocked():
             process.start()
         theirs.close()  # so that the pipe ends when the worker does
         worker = _Worker(process, ours, first)
@@ -82,19 +82,19 @@ def _started(work: Callable[[Task], Done], first: Task) -> Iterator[_Worker[Task
 
 
 @contextmanager
-def _deaf_to_ctrl_c() -> Iterator[None]:
-    """Whatever process is started meanwhile never hears Ctrl-C; this one hears it afterwards.
+def _ctrl_c_blocked() -> Iterator[None]:
+    """A process that is started meanwhile ignores Ctrl-C for good; this one receives it afterwards.
 
     The new process inherits which signals are blocked. In this one that is not enough, because another thread may take
     the signal, so that the handler, too, is one that only remembers.
     """
-    heard: list[int] = []
+    received: list[int] = []
     handler = signal.getsignal(signal.SIGINT)
     listening = threading.current_thread() is threading.main_thread() and callable(handler)
     if listening:
-        signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+        signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     if hasattr(signal, "pthread_sigmask"):
-        ensure_running()  # Python's own helper process, whose start would have Ctrl-C heard again
+        ensure_running()  # Python's own helper process, whose start would have Ctrl-C received again
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -103,12 +103,12 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if listening:
             signal.signal(signal.SIGINT, handler)
-    if heard:
+    if received:
         signal.raise_signal(signal.SIGINT)
 
 
 def _send(worker: _Worker[Task], task: Task) -> None:
-    with suppress(BrokenPipeError):  # it is gone, which shows when its result is waited for
+    with suppress(BrokenPipeError):  # it has ended, which shows when its result is waited for
         worker.pipe.send(task)
 
 
@@ -133,7 +133,7 @@ def _how_it_ended(worker: _Worker[Task]) -> str:
 
 
 def _serve(pipe: Connection, work: Callable[[Task], Done]) -> None:
-    """What a worker does: one task after the other, until there are no more or nobody is there to take the result."""
+    """What a worker does: one task after the other, until there are no more or the parent has ended."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, ConnectionError):
         while True:

@@ -39,6 +39,8 @@ from vgae.graph.checks import (
 )
 from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains, distinct, shown
 
+PARTS = ("features", "labels", "node_ids", "weights", "directions", "cleaning")
+
 
 @dataclass(frozen=True)
 class Cleaning:
@@ -89,7 +91,7 @@ class Graph:
                 object.__setattr__(self, name, _CHECKS[name](self, value))
 
     def _derived(self, **changes: Any) -> Graph:
-        """The same graph with some of its parts changed; the others need no second check."""
+        """The same graph with some of its fields changed; the others were checked when this graph was made."""
         derived = object.__new__(type(self))
         for name in _CHECKS:
             object.__setattr__(derived, name, changes[name] if name in changes else getattr(self, name))
@@ -212,7 +214,7 @@ class Graph:
         known = {"features": parts.features, "labels": parts.labels, "weights": parts.weights}
         given = known | {"directed": parts.directed} | attributes
         graph = cls.from_edges(parts.edges, num_nodes=parts.num_nodes, **given)
-        return graph if node_ids is None else graph._derived(node_ids=frozen(convert.to_array(node_ids, "node_ids")))
+        return graph if node_ids is None else graph.with_parts(node_ids=frozen(convert.to_array(node_ids, "node_ids")))
 
     def with_edges(self, edges: Pairs) -> Graph:
         """The same nodes with other (canonical, sorted) edges; with weights or directions, some of its own edges."""
@@ -223,9 +225,19 @@ class Graph:
                 changes[name] = frozen(values[self._places_of(edges)])
         return self._derived(**changes)
 
+    def with_parts(self, **parts: Any) -> Graph:
+        """The same nodes and edges with other features, labels, node_ids, weights, directions or cleaning.
+
+        None leaves a part out. Only what is given is checked; `dataclasses.replace` checks everything again.
+        """
+        for name in parts:
+            if name not in PARTS:
+                raise TypeError(f"with_parts() got an unexpected keyword argument {name!r}")
+        return self._derived(**parts)
+
     def without_features(self) -> Graph:
         """The same graph with its features left out."""
-        return self._derived(features=None)
+        return self.with_parts(features=None)
 
     # ---------------------------------------------------------------------------------------------------- contents
 
@@ -270,9 +282,13 @@ class Graph:
         return digest.hexdigest()
 
     @cached_property
+    def ids(self) -> tuple[Any, ...]:
+        """The nodes' own ids in the order of the nodes, or their indices where they have none."""
+        return tuple(range(self.num_nodes) if self.node_ids is None else self.node_ids.tolist())
+
+    @cached_property
     def _index_by_id(self) -> dict[Hashable, int]:
-        ids = [] if self.node_ids is None else self.node_ids.tolist()
-        return {node: index for index, node in enumerate(ids)}
+        return {node: index for index, node in enumerate(self.ids)}
 
     def _index(self, node: Any) -> int:
         if self.node_ids is not None:

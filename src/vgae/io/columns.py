@@ -1,4 +1,4 @@
-"""The columns of a table, from a file or a data frame: found by name or number, taken as ids or as numbers.
+"""The columns of a table, taken as ids or as numbers.
 
 ids       whole numbers if all of them are, written without leading zeros and within 64 bits; else text
 numbers   decimal, with or without an exponent; text counts as one if it reads as one
@@ -7,10 +7,8 @@ missing   nothing, and where numbers are expected also NA, N/A, NaN, null and No
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,120 +19,14 @@ from vgae.errors import InputError
 from vgae.graph.checks import WEIGHTS_ARE, usable_weights
 from vgae.graph.convert import text_array
 from vgae.graph.pairs import AnyArray, IntArray
-from vgae.io.parquet import is_text, read_parquet, require_utf8
-from vgae.io.text import NO_NAME, read_text
-from vgae.io.unpack import first_line, is_stream, suffix_of
+from vgae.io.parquet import is_text
+from vgae.io.source import Origin
 
-TEXT = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
-PARQUET = (".parquet", ".pq")
-SUFFIXES = (*TEXT, *PARQUET)
-UNNAMED = (NO_NAME, "Unnamed: 0", "__index_level_0__")  # the last two: by pandas, after reading it once, and in Parquet
 WHOLE_NUMBER = r"^(0|-?[1-9][0-9]*)$"
 NUMBER = r"(?i)^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity)$"
 NO_NUMBER = ("", "na", "n/a", "nan", "null", "none")  # in small letters
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where a table came from, in the words of an error: its name, and the names of its rows."""
-
-    name: str
-    first: int = 1
-    lines: Sequence[int] | None = None
-
-    def row(self, place: int) -> str:
-        """The name of a row: its number, or its line where that is known."""
-        return f"row {place + self.first}" if self.lines is None else f"line {self.lines[place]}"
-
-
-# ------------------------------------------------------------------------------------------------------------- a table
-
-
-def read_table(
-    path: Path,
-    delimiter: str | None,
-    header: bool | None,
-    notes: list[str],
-    *,
-    links: bool,
-    needed: str,
-    known: Collection[str] = (),
-) -> pa.Table:
-    """The table in a file; its rows are links or nodes, `needed` are the two columns that it needs at least."""
-    _check_delimiter(delimiter)
-    require_bool("header", header)
-    kind = suffix_of(path)
-    if kind not in SUFFIXES and not is_stream(path):
-        raise InputError(f"{path}: not a kind of table that is known; use {', '.join(SUFFIXES)}.")
-    if kind in PARQUET:
-        table = read_parquet(path, needed)
-    else:
-        table = read_text(path, delimiter, header, notes, links=links, needed=needed, known=known)
-    if table.num_rows == 0:
-        raise InputError(f"{path}: there are no rows in it, only a header.")
-    return table
-
-
-def require_bool(name: str, value: Any) -> None:
-    """Whether this is True, False or not given at all; a text such as "no" would count as true."""
-    if value is not None and not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name}: True or False is needed, got {value!r}.")
-
-
-def _check_delimiter(delimiter: str | None) -> None:
-    if delimiter is None:
-        return
-    if not isinstance(delimiter, str) or len(delimiter) != 1:
-        raise InputError(f"delimiter: one character is needed, got {delimiter!r}.")
-    if not delimiter.isascii() or delimiter in '"\r\n\0':
-        raise InputError(f"delimiter: {delimiter!r} cannot split columns; use another character.")
-
-
-def table_of(frame: Any, name: str) -> pa.Table:
-    """A data frame of pandas or polars as an Arrow table; an Arrow table as it is."""
-    try:
-        if hasattr(frame, "collect"):  # a lazy one of polars
-            frame = frame.collect()
-        if isinstance(frame, pa.Table):
-            table = frame
-        elif hasattr(frame, "to_arrow"):
-            table = frame.to_arrow()
-        else:
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-    except (AttributeError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"{name}: not a data frame of plain columns ({first_line(error)}).") from None
-    if table.num_columns < 2 or table.num_rows == 0:
-        raise InputError(f"{name}: rows with two columns or more are needed, got {table.num_rows}×{table.num_columns}.")
-    for column, values in zip(table.column_names, table.columns, strict=True):
-        if is_text(values.type):
-            require_utf8(name, column, values)
-    return table
-
-
-def find_column(origin: Origin, table: pa.Table, given: str | None, default: int) -> int:
-    """The place of a column that is given by name or by number from 1."""
-    if given is None:
-        return default
-    given = str(given)
-    if given in table.column_names:
-        place: int = table.column_names.index(given)
-        return place
-    if given.isdecimal() and 1 <= int(given) <= table.num_columns:
-        return int(given) - 1
-    raise InputError(f"{origin.name}: there is no column {given!r}; its columns are {listed(table.column_names)}.")
-
-
-def listed(names: Sequence[str], most: int = 20) -> str:
-    """Names in a sentence, not all of them if they are many."""
-    words = [name or "(no name)" for name in names[:most]]
-    return ", ".join(words) + (f" and {len(names) - most:,} more" if len(names) > most else "")
-
-
-def is_name(given: str | None) -> bool:
-    """Whether a column is asked for by its name, so that there has to be a header."""
-    return given is not None and not str(given).isdecimal()
 
 
 # ----------------------------------------------------------------------------------------------------------------- ids
@@ -164,11 +56,6 @@ def as_text(origin: Origin, column: pa.ChunkedArray, name: str) -> pa.ChunkedArr
 def _require_ids(origin: Origin, column: pa.ChunkedArray, name: str) -> None:
     if not (is_text(column.type) or pa.types.is_integer(column.type)):
         raise InputError(f"{origin.name}: the column {name!r} holds {column.type}, but ids are text or whole numbers.")
-
-
-def is_unnamed(name: str) -> bool:
-    """Whether a column is called as one is that pandas or R wrote without a name: the numbers of the rows, mostly."""
-    return name in UNNAMED
 
 
 def holds_whole_numbers(column: pa.ChunkedArray) -> bool:

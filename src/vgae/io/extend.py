@@ -6,7 +6,6 @@ links from a table whose ends are known or new.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,17 @@ from vgae.graph.checks import BACKWARD, FORWARD
 from vgae.graph.convert import to_array
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, Pairs
-from vgae.io.columns import Origin, as_weights, find_column, first_true
+from vgae.io.columns import as_weights, first_true
 from vgae.io.links import read_links_among
-from vgae.io.nodes import FeatureRecipe, NodeTable, build_features, notes_on, read_nodes, require_one_row_each
-from vgae.io.storage import as_path
-from vgae.io.tables import Reading
+from vgae.io.nodes import NodeTable, read_nodes, require_one_row_each
+from vgae.io.options import LinkOptions, NodeOptions, require_none_left, take
+from vgae.io.plain import as_path
+from vgae.io.recipe import FeatureRecipe, build_features, notes_on
+from vgae.io.source import Origin, SourceTable
+from vgae.io.tables import LoadedGraph
 from vgae.io.unpack import enough_memory
 
+OF_LINKS = ("source", "target", "weight", "delimiter", "header")
 Weights = npt.NDArray[np.float32] | npt.NDArray[np.float64] | None
 
 
@@ -37,55 +40,44 @@ def read_more(
     *,
     links: str | Path | None = None,
     nodes: str | Path | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    delimiter: str | None = None,
-    header: bool | None = None,
     id: str | None = None,  # noqa: A002 - the option's name
-) -> Reading:
-    """The graph with the links of one table and the nodes of another added; the options are those of `read_links`.
+    **options: Any,
+) -> LoadedGraph:
+    """The graph with the links of one table and the nodes of another added.
 
-    Without a `recipe` the columns of the node table, the ids aside, are the features as they are, in their order.
+    Options for the links are those of `read_links`: source, target, weight, delimiter, header; `id` is the column of
+    ids in the table of nodes. Without a `recipe` its other columns are the features as they are, in their order.
     """
-    of_links = {"source": source, "target": target, "weight": weight, "delimiter": delimiter, "header": header}
-    given = next((name for name, value in of_links.items() if value is not None), None)
+    given = next((name for name in OF_LINKS if options.get(name) is not None), None)
+    of_links = take(LinkOptions, options, OF_LINKS)
+    require_none_left("read_more", options)
     if links is None and given is not None:
         raise InputError(f"{given}: this is about a table of links; give one (links).")
+    if nodes is None and id is not None:
+        raise InputError("id: this is about the columns of a node table; give one (features).")
     with enough_memory(links or nodes):
-        notes: list[str] = []
-        node_notes: list[str] = []
-        features: Any = graph.features
-        names: list[Any] = graph.ids_of(np.arange(graph.num_nodes)).tolist()
+        names = list(graph.ids)
         known = pa.array([str(name) for name in names], pa.large_string())
+        features: Any = graph.features
+        node_notes: tuple[str, ...] = ()
         if nodes is not None:
-            table = read_nodes(as_path(nodes, "nodes"), id, None, node_notes)
+            table = read_nodes(as_path(nodes, "nodes"), NodeOptions(id=id))
             new = pa.concat_arrays(table.ids.cast(pa.large_string()).chunks)
             _require_new(new, known, table.origin)
-            features = _stacked(features, _features_of(table, recipe, graph.num_features, node_notes))
+            more, filled = _features_of(table, recipe, graph.num_features)
+            features, node_notes = _stacked(features, more), (*table.notes, *filled)
             names += [int(name) for name in new.to_pylist()] if _are_whole(names, table) else new.to_pylist()
             known = pa.concat_arrays([known, new])
-        elif id is not None:
-            raise InputError("id: this is about the columns of a node table; give one (features).")
         pairs, weights = _rows_of(graph)
         if links is not None:
             where = "the node table has no row for it" if nodes else "there is no table of new nodes (features)"
-            added, read = read_links_among(
-                as_path(links, "links"),
-                known,
-                (source, target, weight),
-                delimiter,
-                header,
-                f"which is not known, and {where}",
-            )
+            added, read = read_links_among(as_path(links, "links"), known, of_links, f"which is not known, and {where}")
             pairs = np.concatenate([pairs, added])
-            weights = _with_weights(weights, read, Origin(str(links)), weight)
+            weights = _with_weights(weights, read, of_links.weight)
         larger = Graph.from_edges(pairs, num_nodes=len(known), weights=weights, directed=graph.directed)
-        notes.append(
-            f"{larger.num_edges - graph.num_edges:,} links and {larger.num_nodes - graph.num_nodes:,} nodes more"
-        )
-        larger = replace(larger, features=features, node_ids=to_array(names), labels=_labels_of(graph, len(known)))
-        return Reading(larger, tuple(notes), recipe, None if nodes is None else str(nodes), tuple(node_notes))
+        note = f"{larger.num_edges - graph.num_edges:,} links and {larger.num_nodes - graph.num_nodes:,} nodes more"
+        larger = larger.with_parts(features=features, node_ids=to_array(names), labels=_labels_of(graph, len(known)))
+        return LoadedGraph(larger, (note,), recipe, None if nodes is None else str(nodes), node_notes)
 
 
 def _rows_of(graph: Graph) -> tuple[Pairs, Weights]:
@@ -121,7 +113,8 @@ def _require_new(names: pa.Array, known: pa.Array, origin: Origin) -> None:
     require_one_row_each(encoded.indices.to_numpy().astype(np.int64), ids, origin)
 
 
-def _features_of(table: NodeTable, recipe: FeatureRecipe | None, num_features: int, notes: list[str]) -> Any:
+def _features_of(table: NodeTable, recipe: FeatureRecipe | None, num_features: int) -> tuple[Any, tuple[str, ...]]:
+    """The features of new nodes, and what was filled in or unknown."""
     if recipe is None:
         recipe = FeatureRecipe.as_they_are(table.columns)
         if len(recipe.columns) != num_features:
@@ -130,8 +123,7 @@ def _features_of(table: NodeTable, recipe: FeatureRecipe | None, num_features: i
                 f"{num_features} features."
             )
     encoded = recipe.encode(table.columns, table.origin)
-    notes.extend(notes_on(encoded))
-    return build_features(encoded, np.arange(len(table.ids)))
+    return build_features(encoded, np.arange(len(table.ids))), notes_on(encoded)
 
 
 def _stacked(old: Any, new: Any) -> Any:
@@ -150,11 +142,11 @@ def _are_whole(names: list[Any], table: NodeTable) -> bool:
     )
 
 
-def _with_weights(old: Weights, table: pa.Table, origin: Origin, weight: str | None) -> Weights:
+def _with_weights(old: Weights, table: SourceTable, weight: str | None) -> Weights:
     """The weights of all links: the new ones have some where the old ones do."""
     if (old is None) != (weight is None):
         words = "have no weights, so that new ones can have none" if old is None else "have weights; name the column"
         raise InputError(f"weight: the links of this graph {words}.")
-    if old is None:
+    if old is None or weight is None:
         return None
-    return np.concatenate([old, as_weights(origin, table.column(find_column(origin, table, weight, 2)), str(weight))])
+    return np.concatenate([old, as_weights(table.origin, table.column(table.place_of(weight)), weight)])

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from vgae.errors import InputError
 from vgae.graph.pairs import shown
-from vgae.io.columns import Origin
+from vgae.io.source import Origin, SourceTable
 from vgae.io.unpack import unpacked
 from vgae.memory import bytes_free
 
@@ -39,10 +39,8 @@ class Document:
     """What a GraphML file holds; the tables have the columns of `ENDS`, or `ID`, and then the attributes."""
 
     directed: bool
-    links: pa.Table
-    nodes: pa.Table
-    origin_of_links: Origin
-    origin_of_nodes: Origin
+    links: SourceTable
+    nodes: SourceTable
 
 
 def read_graphml(path: Path) -> Document:
@@ -275,12 +273,9 @@ class _Reader:
                 raise self.refuse(f"names the node {shown(stranger)}, which is not declared", line)
         if not self.rows["edge"].own:
             raise InputError(f"{self.path}: there are no links in it.")
-        directed = self.ways == {True}
-        links, nodes = (self.table(element) for element in ("edge", "node"))
-        origins = (Origin(str(self.path), lines=self.rows[element].lines) for element in ("edge", "node"))
-        return Document(directed, links, nodes, *origins)
+        return Document(self.ways == {True}, self.table("edge"), self.table("node"))
 
-    def table(self, element: str) -> pa.Table:
+    def table(self, element: str) -> SourceTable:
         """The elements of one kind as a table."""
         rows = self.rows[element]
         typed = {given: key for given, key in rows.keys.items() if key.kind is not None}
@@ -298,7 +293,7 @@ class _Reader:
                     f"{self.path}: there are two keys for {shown(key.name)} of a {element}; rename one of them."
                 )
             columns[key.name] = _column(key, rows.values[given], len(rows.own))
-        return pa.table(columns)
+        return SourceTable(Origin(str(self.path), lines=rows.lines), pa.table(columns))
 
 
 def _column(key: _Key, values: _Values, num_rows: int) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Graphs, arrays and tables in files.
+"""Graphs in npz files.
 
 A graph in an npz file has the arrays `edges` (rows of two node indices) and, as far as there are any, `num_nodes`,
 `features` (dense) or `feature_data`, `feature_indices`, `feature_indptr` and `num_features` (CSR), `labels`,
@@ -6,7 +6,7 @@ A graph in an npz file has the arrays `edges` (rows of two node indices) and, as
 -1 for one that goes back, 0 for both).
 """
 
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from vgae.graph.checks import BACKWARD, BOTH, FORWARD
 from vgae.graph.graph import Cleaning, Graph
 from vgae.graph.pairs import AnyArray
 from vgae.io.ids import pack_ids, unpack_ids
-from vgae.io.npz import Expected, read_npz
-from vgae.io.storage import as_path, atomic_write
+from vgae.io.npz import Expected, read_npz, write_npz
+from vgae.io.plain import as_path
 
 COUNT = Expected("iu", (0,), "a whole number")
 OF_NODES = Expected("biufSU", (0, 1), "a text or number for each node")  # in whatever way `pack_ids` packs them
@@ -39,16 +39,6 @@ GRAPH_ARRAYS = {
     "directions": DIRECTIONS,
     "cleaning": Expected("iu", (1,), "a list of whole numbers"),
 }
-
-
-def write_npz(path: Path, **arrays: Any) -> None:
-    """Arrays as a compressed npz without pickles."""
-    content: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items()}
-    for name, array in content.items():
-        if array.dtype.hasobject:
-            raise TypeError(f"{name} holds objects, which only a pickle could store")
-    with atomic_write(path) as file:
-        np.savez_compressed(file, **content)
 
 
 def write_graph(path: str | Path, graph: Graph) -> None:
@@ -104,9 +94,9 @@ def read_npz_graph(path: str | Path) -> Graph:
             labels=unpack_ids(parts["labels"]) if "labels" in parts else None,
         )
         if by_index and ids is not None:
-            graph = replace(graph, node_ids=ids)
+            graph = graph.with_parts(node_ids=ids)
         if "cleaning" in parts:
-            graph = replace(graph, cleaning=Cleaning(*parts["cleaning"].tolist()))
+            graph = graph.with_parts(cleaning=Cleaning(*parts["cleaning"].tolist()))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except MemoryError:

@@ -8,6 +8,7 @@ ids     without the blanks around them; where the ids that can occur are known, 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,72 +17,54 @@ import pyarrow.compute as pc
 
 from vgae.errors import InputError
 from vgae.graph.pairs import Pairs
-from vgae.io.columns import (
-    PARQUET,
-    Origin,
-    as_ids,
-    as_numbers,
-    as_text,
-    find_column,
-    first_true,
-    holds_whole_numbers,
-    is_name,
-    is_unnamed,
-    listed,
-    plain,
-    read_table,
-)
+from vgae.io.columns import as_ids, as_numbers, as_text, first_true, holds_whole_numbers, plain
+from vgae.io.options import LinkOptions
 from vgae.io.sniff import ends_by_name
+from vgae.io.source import PARQUET, Origin, SourceTable, is_name, is_unnamed, listed, read_table
+from vgae.io.text import Wanted
 from vgae.io.unpack import suffix_of
 
 WHY = "every link needs two ends"
 SURELY_SQUARE = 10  # columns, from which on a square table of numbers is a matrix whatever the numbers are
 
 
-def read_link_table(
-    path: Path,
-    asked: Sequence[str | None],
-    delimiter: str | None,
-    header: bool | None,
-    notes: list[str],
-    known: Collection[str] = (),
-) -> pa.Table:
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """The two columns of ids in a table of links, with their names, and what was assumed about them."""
+
+    columns: tuple[pa.ChunkedArray, ...]
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def read_link_table(path: Path, options: LinkOptions, known: Collection[str] = ()) -> SourceTable:
     """The table of links in a file; where a column is asked for by name, the first row is a header."""
-    if header is None and any(is_name(given) for given in asked):
-        header = True
-    return read_table(path, delimiter, header, notes, links=True, needed="two columns of ids", known=known)
+    header = True if options.header is None and any(map(is_name, options.columns)) else options.header
+    return read_table(path, Wanted(links=True, needed="two columns of ids", known=known), options.delimiter, header)
 
 
-def ends_of(
-    origin: Origin, table: pa.Table, source: str | None, target: str | None, notes: list[str]
-) -> list[tuple[pa.ChunkedArray, str]]:
-    """The two columns of ids, with their names; what was assumed about them is noted."""
-    if source is None and target is None and origin.lines is None:
-        _refuse_matrix(origin, table)
-    places = _places(origin, table, source, target, notes)
-    names = [table.column_names[place] for place in places]
-    ends = [as_ids(origin, table.column(place), name, WHY) for place, name in zip(places, names, strict=True)]
+def ends_of(table: SourceTable, options: LinkOptions) -> Ends:
+    """The two columns of ids of a table of links."""
+    origin = table.origin
+    if options.source is None and options.target is None and origin.lines is None:
+        _refuse_matrix(origin, table.data)
+    places, notes = _places(table, options)
+    names = tuple(table.names[place] for place in places)
+    given = [table.column(place) for place in places]
+    ends = tuple(as_ids(origin, column, name, WHY) for column, name in zip(given, names, strict=True))
     _refuse_second_header(origin, names, ends)
-    notes.extend(_note_on_blanks([table.column(place) for place in places], ends))
-    return list(zip(ends, names, strict=True))
+    return Ends(ends, names, (*notes, *_notes_on_blanks(given, ends)))
 
 
-def read_links_among(
-    path: Path,
-    known: pa.Array,
-    asked: Sequence[str | None],
-    delimiter: str | None,
-    header: bool | None,
-    otherwise: str,
-) -> tuple[Pairs, pa.Table]:
+def read_links_among(path: Path, known: pa.Array, options: LinkOptions, otherwise: str) -> tuple[Pairs, SourceTable]:
     """The rows of a table as pairs of places among known ids, and the table; another id is named by its row."""
-    open_question = header is None and not any(map(is_name, asked)) and suffix_of(path) not in PARQUET
-    table = read_link_table(path, asked, delimiter, header, [], known=set(known.to_pylist()))
-    origin = Origin(str(path))
+    open_question = options.header is None and not any(map(is_name, options.columns))
+    open_question = open_question and suffix_of(path) not in PARQUET
+    table = read_link_table(path, options, known=set(known.to_pylist()))
     found = []
-    for place in _places(origin, table, asked[0], asked[1], []):
-        column, name = table.column(place), table.column_names[place]
-        exact = as_text(origin, column, name)
+    for place in _places(table, options)[0]:
+        name, origin = table.names[place], table.origin
+        exact = as_text(origin, table.column(place), name)
         trimmed = pc.utf8_trim_whitespace(exact)
         places = pc.coalesce(pc.index_in(exact, value_set=known), pc.index_in(trimmed, value_set=known))
         row = first_true(pc.is_null(places))
@@ -94,39 +77,37 @@ def read_links_among(
     return np.stack(found, axis=1), table
 
 
-def _starts_at_once(table: pa.Table) -> bool:
+def _starts_at_once(table: SourceTable) -> bool:
     """Whether the first row of a file is a row of the table, its columns being without names."""
-    return all(name == f"column {place}" for place, name in enumerate(table.column_names, 1))
+    return all(name == f"column {place}" for place, name in enumerate(table.names, 1))
 
 
-def _places(
-    origin: Origin, table: pa.Table, source: str | None, target: str | None, notes: list[str]
-) -> tuple[int, int]:
-    """The places of the two columns of ids."""
-    names = table.column_names
+def _places(table: SourceTable, options: LinkOptions) -> tuple[tuple[int, int], tuple[str, ...]]:
+    """The places of the two columns of ids, and what was assumed in finding them."""
+    names, asked = table.names, (options.source, options.target)
+    notes = []
+    by_name = ends_by_name(names) if asked == (None, None) else None
+    if by_name is not None:
+        if len(names) > 2:
+            how = "" if by_name == (0, 1) else ", by their names"
+            notes.append(f"links are the columns {names[by_name[0]]} and {names[by_name[1]]}{how}")
+        return by_name, tuple(notes)
     first = 0
-    if source is None and target is None:
-        by_name = ends_by_name(names)
-        if by_name is not None:
-            if table.num_columns > 2:
-                how = "" if by_name == (0, 1) else ", by their names"
-                notes.append(f"links are the columns {names[by_name[0]]} and {names[by_name[1]]}{how}")
-            return by_name
-    if is_unnamed(names[0]) and table.num_columns > 2:
-        first = _after_index(origin, table, asked=source is not None and target is not None)
+    if is_unnamed(names[0]) and len(names) > 2:
+        first = _after_index(table, asked=None not in asked)
         notes.append("the first column, which has no name, holds the numbers of the rows and is passed over")
-    places = [find_column(origin, table, given, first + end) for end, given in enumerate((source, target))]
-    if places[0] == places[1]:
-        raise InputError(f"{origin.name}: source and target are the same column; choose two of {listed(names)}.")
-    if table.num_columns > 2 and origin.lines is None:
-        notes.append(f"links are the columns {names[places[0]]} and {names[places[1]]}")
-    return places[0], places[1]
+    source, target = (first + end if given is None else table.place_of(given) for end, given in enumerate(asked))
+    if source == target:
+        raise InputError(f"{table.origin.name}: source and target are the same column; choose two of {listed(names)}.")
+    if len(names) > 2 and table.origin.lines is None:
+        notes.append(f"links are the columns {names[source]} and {names[target]}")
+    return (source, target), tuple(notes)
 
 
-def _after_index(origin: Origin, table: pa.Table, *, asked: bool) -> int:
+def _after_index(table: SourceTable, *, asked: bool) -> int:
     """The first column that can be an end where the first of all has no name: it has to be an index."""
     if not asked and not holds_whole_numbers(table.column(0)):
-        raise InputError(f"{origin.name}: the first column has no name; say which are the ends (source, target).")
+        raise InputError(f"{table.origin.name}: the first column has no name; say which are the ends (source, target).")
     return 1
 
 
@@ -140,8 +121,8 @@ def _refuse_second_header(origin: Origin, names: Sequence[str], columns: Sequenc
         raise InputError(f"{origin.name}: {origin.row(row)} is the header once more; remove it.")
 
 
-def _note_on_blanks(given: Sequence[pa.ChunkedArray], taken: Sequence[pa.ChunkedArray]) -> list[str]:
-    """What is told where blanks around ids were left out."""
+def _notes_on_blanks(given: Sequence[pa.ChunkedArray], taken: Sequence[pa.ChunkedArray]) -> list[str]:
+    """What is said where blanks around ids were left out."""
     changed = [
         (before, after)
         for before, after in zip(given, taken, strict=True)

@@ -1,154 +1,22 @@
-"""Node tables: one row per node, its id, perhaps its label, and columns that become features.
-
-What a column is follows from its values, those that are missing aside:
-
-boolean    all are true or false: one feature of 0 and 1
-numeric    all are numbers: one feature, as it is, or standardised to mean 0 and standard deviation 1 over the nodes.
-           If at least 90 of 100 are numbers, the others are mistakes, and the first of them is named.
-category   everything else: a feature of 0 and 1 for each of the different texts, sorted; at most 1,000 of them
-
-An empty field is a missing value; in a numeric column so are NA, N/A, NaN, null and None. What is missing is refused,
-or filled in on request: a number or a boolean by the mean of its column or by 0, a category by no category. Features
-are kept sparse if fewer than one in ten is not 0. A column that holds nothing is left out.
-
-All of it is written down in a `FeatureRecipe`, which gives other nodes exactly the same features.
-"""
+"""Node tables: one row per node, its id, perhaps its label, and columns that become features (`recipe.py`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph.convert import text_array
 from vgae.graph.pairs import AnyArray, IntArray
-from vgae.io.columns import (
-    BoolArray,
-    FloatArray,
-    Numbers,
-    Origin,
-    as_ids,
-    as_numbers,
-    find_column,
-    is_name,
-    is_unnamed,
-    listed,
-    plain,
-    read_table,
-    table_of,
-)
+from vgae.io.columns import BoolArray, FloatArray, Numbers, as_ids, as_numbers, plain
+from vgae.io.options import NodeOptions
 from vgae.io.sniff import id_by_name
-
-KINDS = ("numeric", "category", "boolean")
-IMPUTATIONS = ("mean", "zero")
-MAX_CATEGORIES = 1000
-DECIMAL_COMMA = r"^[+-]?[0-9]*,[0-9]+$"
-NUMERIC_SHARE = 0.9  # of values that are numbers, from which on the others are mistakes
-SPARSE_SHARE = 0.1  # of entries that are not 0, up to which features are kept sparse
-LARGEST = float(np.finfo(np.float32).max)
-ASK_FOR_IMPUTATION = 'add it, or have it filled in by impute="mean" (--impute mean)'
-
-
-@dataclass(frozen=True)
-class FeatureColumn:
-    """How one column of a table becomes features; `fill` is what stands for a missing value, None that it may not."""
-
-    name: str
-    kind: str
-    mean: float | None = None
-    std: float | None = None
-    fill: float | None = None
-    categories: tuple[str, ...] = ()
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The names of its features."""
-        return tuple(f"{self.name}={text}" for text in self.categories) if self.kind == "category" else (self.name,)
-
-
-@dataclass(frozen=True, eq=False)
-class Encoded:
-    """One column turned into numbers: values, or for categories their places, -1 for none.
-
-    The entry after the last row stands for a node without a row.
-    """
-
-    column: FeatureColumn
-    values: AnyArray
-    num_filled: int
-    num_unknown: int
-
-
-@dataclass(frozen=True)
-class FeatureRecipe:
-    """What was done to the columns of a node table, so that the same can be done to another."""
-
-    columns: tuple[FeatureColumn, ...]
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The names of the features, in their order; that of a category is column=text."""
-        return tuple(name for column in self.columns for name in column.features)
-
-    @classmethod
-    def as_they_are(cls, table: pa.Table) -> FeatureRecipe:
-        """The recipe that takes every column for a number, as it is."""
-        return cls(tuple(FeatureColumn(name, "numeric") for name in table.column_names))
-
-    @classmethod
-    def fit(
-        cls, table: pa.Table, *, standardise: bool = False, impute: str | None = None, origin: Origin | None = None
-    ) -> FeatureRecipe:
-        """The recipe for all columns of a table that hold anything."""
-        check_imputation(impute)
-        origin = origin or Origin("table")
-        given = zip(table.column_names, map(plain, table.columns), strict=True)
-        found = [_fit_column(origin, name, column, standardise, impute) for name, column in given]
-        return cls(tuple(column for column in found if column is not None))
-
-    def apply(self, table: Any, name: str = "table") -> tuple[npt.NDArray[np.float32] | sp.csr_array, tuple[str, ...]]:
-        """The features of the rows of another table or data frame, and notes on what was filled in or unknown.
-
-        Its columns are found by name; others are passed over. A category that the recipe does not know becomes none.
-        """
-        table, origin = table_of(table, name), Origin(name)
-        encoded = self.encode(table, origin)
-        return build_features(encoded, np.arange(table.num_rows)), tuple(notes_on(encoded))
-
-    def encode(self, table: pa.Table, origin: Origin) -> list[Encoded]:
-        """The columns turned into numbers; what does not fit is named by its row."""
-        there = set(table.column_names)
-        absent = [column.name for column in self.columns if column.name not in there]
-        if absent:
-            known = listed(table.column_names)
-            raise InputError(f"{origin.name}: there is no column {absent[0]!r}; its columns are {known}.")
-        return [_encode(origin, column, plain(table.column(column.name))) for column in self.columns]
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """The recipe as plain values, for a run's config.json."""
-        return [asdict(column) | {"categories": list(column.categories)} for column in self.columns]
-
-    @classmethod
-    def from_json(cls, content: Any) -> FeatureRecipe:
-        """The inverse of `to_json`."""
-        try:
-            return cls(tuple(_column_from_json(values) for values in content))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"recipe: not a recipe that this version of vgae reads ({error}).") from None
-
-
-def check_imputation(impute: str | None) -> None:
-    """Whether this is a way to fill in what is missing."""
-    if impute is not None and impute not in IMPUTATIONS:
-        raise InputError(f"impute: {impute!r} is not one of {', '.join(IMPUTATIONS)}.")
+from vgae.io.source import Origin, SourceTable, is_name, is_unnamed, read_table
+from vgae.io.text import Wanted
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,55 +27,55 @@ class NodeTable:
     ids: pa.ChunkedArray
     labels: pa.ChunkedArray | None
     columns: pa.Table
+    notes: tuple[str, ...] = ()
 
 
-def read_nodes(path: Path, id: str | None, label: str | None, notes: list[str]) -> NodeTable:  # noqa: A002 - the option's name
-    """The node table in a file; `id` and `label` are columns, by name or number from 1."""
-    named = True if is_name(id) or is_name(label) else None
-    needed = "a column of ids and one of values"
-    table = read_table(path, None, named, notes, links=False, needed=needed)
-    return take_nodes(table, Origin(str(path)), id, label, notes)
+def read_nodes(path: Path, options: NodeOptions) -> NodeTable:
+    """The node table in a file; where a column is asked for by name, the first row is a header."""
+    header = True if any(map(is_name, options.columns)) else None
+    return take_nodes(
+        read_table(path, Wanted(links=False, needed="a column of ids and one of values"), header=header), options
+    )
 
 
-def take_nodes(
-    table: pa.Table,
-    origin: Origin,
-    id: str | None,  # noqa: A002 - the option's name
-    label: str | None,
-    notes: list[str],
-) -> NodeTable:
+def take_nodes(table: SourceTable, options: NodeOptions) -> NodeTable:
     """A table taken apart into ids, labels and columns of features."""
-    place = _place_of_ids(origin, table, notes) if id is None else find_column(origin, table, id, 0)
-    ids = as_ids(origin, table.column(place), table.column_names[place], "every row needs one")
-    of_label = None if label is None else find_column(origin, table, label, 1)
-    if of_label == place:
+    origin, names = table.origin, table.names
+    place, notes = _place_of_ids(table) if options.id is None else (table.place_of(options.id), ())
+    ids = as_ids(origin, table.column(place), names[place], "every row needs one")
+    label = None if options.label is None else table.place_of(options.label)
+    if label == place:
         raise InputError(f"{origin.name}: the ids and the labels are the same column; choose two.")
-    rest = []
-    for number, name in enumerate(table.column_names):
-        if number not in (place, of_label):
-            if is_unnamed(name):
-                notes.append(f"column {number + 1}, which has no name, is passed over as numbers of the rows")
-            else:
-                rest.append(name)
-    return NodeTable(origin, ids, None if of_label is None else table.column(of_label), table.select(rest))
+    others = [other for other in range(len(names)) if other not in (place, label)]
+    unnamed = tuple(
+        f"column {other + 1}, which has no name, is passed over as numbers of the rows"
+        for other in others
+        if is_unnamed(names[other])
+    )
+    return NodeTable(
+        origin,
+        ids,
+        None if label is None else table.column(label),
+        table.data.select([names[other] for other in others if not is_unnamed(names[other])]),
+        (*table.notes, *notes, *unnamed),
+    )
 
 
-def _place_of_ids(origin: Origin, table: pa.Table, notes: list[str]) -> int:
-    """The column of ids where none is asked for: the first, unless it only holds the numbers of the rows."""
-    names = table.column_names
+def _place_of_ids(table: SourceTable) -> tuple[int, tuple[str, ...]]:
+    """The column of ids where none is asked for, and what was assumed: the first, unless it only counts the rows."""
+    names = table.names
     if not is_unnamed(names[0]):
-        notes.append(f"ids are the first column, {names[0]}")
-        return 0
+        return 0, (f"ids are the first column, {names[0]}",)
+    counts = _counts_rows(table.column(0))
     named = id_by_name(names[1:])
-    if named is not None and _counts_rows(table.column(0)):
-        notes.append(f"ids are the column {names[named + 1]}, by its name")
-        return named + 1
-    if _counts_rows(table.column(0)) and _could_be_ids(table.column(1)):
+    if named is not None and counts:
+        return named + 1, (f"ids are the column {names[named + 1]}, by its name",)
+    if counts and _could_be_ids(table.column(1)):
         raise InputError(
-            f"{origin.name}: the first column has no name and counts the rows; say which column holds the ids (id)."
+            f"{table.origin.name}: the first column has no name and counts the rows; "
+            "say which column holds the ids (id)."
         )
-    notes.append("ids are the first column, which has no name")
-    return 0
+    return 0, ("ids are the first column, which has no name",)
 
 
 def _counts_rows(column: pa.ChunkedArray) -> bool:
@@ -250,38 +118,6 @@ def rows_of_nodes(codes: IntArray, ids: AnyArray, linked: BoolArray, nodes: Node
     return rows
 
 
-def build_features(encoded: Sequence[Encoded], rows: IntArray) -> npt.NDArray[np.float32] | sp.csr_array:
-    """The features of the nodes that have these rows; sparse if few are not 0."""
-    taken = [part.values[rows] for part in encoded]
-    starts = np.cumsum([0, *(len(part.column.features) for part in encoded)]).tolist()
-    shape = (len(rows), starts[-1])
-    given = [
-        (part.column.kind == "category", start, values)
-        for part, start, values in zip(encoded, starts, taken, strict=False)
-    ]
-    count = sum(np.count_nonzero(values >= 0 if category else values) for category, _, values in given)
-    if count < SPARSE_SHARE * shape[0] * shape[1]:
-        return _sparse(given, shape)
-    dense = np.zeros(shape, dtype=np.float32)
-    for category, start, values in given:
-        if category:
-            at = np.flatnonzero(values >= 0)
-            dense[at, start + values[at]] = 1
-        else:
-            dense[:, start] = values
-    return dense
-
-
-def _sparse(given: list[tuple[bool, int, AnyArray]], shape: tuple[int, int]) -> sp.csr_array:
-    entries = []
-    for category, start, values in given:
-        at = np.flatnonzero(values >= 0 if category else values)
-        columns = start + values[at] if category else np.full(len(at), start)
-        entries.append((at, columns, np.ones(len(at)) if category else values[at]))
-    i, j, data = (np.concatenate(parts) for parts in zip(*entries, strict=True))
-    return sp.csr_array((data.astype(np.float32), (i, j)), shape=shape)
-
-
 def to_labels(column: pa.ChunkedArray, rows: IntArray, origin: Origin) -> AnyArray:
     """The labels of the nodes that have these rows: whole numbers if all are, else text; -1 for none."""
     column = plain(column)
@@ -297,168 +133,6 @@ def to_labels(column: pa.ChunkedArray, rows: IntArray, origin: Origin) -> AnyArr
     return text_array(labels.tolist()) if all(isinstance(label, str) for label in labels) else labels
 
 
-def describe(recipe: FeatureRecipe) -> str:
-    """What became of the columns, in a few words."""
-    kinds = [column.kind for column in recipe.columns]
-    standardised = any(column.std is not None for column in recipe.columns)
-    words = {"numeric": "numeric, standardised" if standardised else "numeric", "category": "of categories"}
-    counts = [f"{kinds.count(kind)} {words.get(kind, kind)}" for kind in KINDS if kind in kinds]
-    return f"{len(kinds)} columns became {len(recipe.features):,} features ({', '.join(counts)})"
-
-
-def notes_on(encoded: Sequence[Encoded]) -> list[str]:
-    """What was filled in and what was unknown."""
-    notes = []
-    filled = sum(part.num_filled for part in encoded)
-    if filled:
-        notes.append(f"{filled:,} missing values filled in")
-    notes.extend(
-        f"{part.num_unknown:,} values of the column {part.column.name} are categories that are not known"
-        for part in encoded
-        if part.num_unknown
-    )
-    return notes
-
-
-# ------------------------------------------------------------------------------------------------------------ a column
-
-
-def _fit_column(
-    origin: Origin, name: str, column: pa.ChunkedArray, standardise: bool, impute: str | None
-) -> FeatureColumn | None:
-    """What a column is, by its values; None where there are none."""
-    numbers = _as_booleans(column)
-    if numbers is not None:
-        known = numbers.values[~numbers.missing]
-        return FeatureColumn(name, "boolean", fill=_fill(impute, float(known.mean())))
-    numbers = as_numbers(column)
-    if numbers is None:
-        raise InputError(
-            f"{origin.name}: the column {name!r} holds {column.type}, which is no feature; leave the column out."
-        )
-    num_known = int(np.count_nonzero(~numbers.missing))
-    num_text = int(np.count_nonzero(numbers.text))
-    if num_known == 0:
-        return None
-    if num_known - num_text >= NUMERIC_SHARE * num_known:
-        _require_numbers(origin, name, column, numbers)
-        known = numbers.values[~numbers.missing]
-        constant = known.min() == known.max()  # then its deviation is 0, or what rounding leaves of it
-        mean, std = (float(known[0]), 1.0) if constant else (float(known.mean()), float(known.std()))
-        fill = _fill(impute, mean)
-        return (
-            FeatureColumn(name, "numeric", mean, std, fill)
-            if standardise
-            else FeatureColumn(name, "numeric", fill=fill)
-        )
-    _refuse_decimal_commas(origin, name, column, numbers)
-    texts = pc.unique(pc.drop_null(column)).to_pylist()
-    categories = tuple(sorted(text for text in texts if text))
-    if len(categories) > MAX_CATEGORIES:
-        raise InputError(
-            f"{origin.name}: the column {name!r} holds {len(categories):,} different texts, and at most "
-            f"{MAX_CATEGORIES:,} become features; group them, or leave the column out."
-        )
-    return FeatureColumn(name, "category", fill=_fill(impute, 0.0), categories=categories)
-
-
-def _encode(origin: Origin, column: FeatureColumn, given: pa.ChunkedArray) -> Encoded:
-    if column.kind == "category":
-        return _encode_categories(origin, column, given)
-    numbers = _as_booleans(given) if column.kind == "boolean" else as_numbers(given)
-    if numbers is None:
-        wanted = "true and false" if column.kind == "boolean" else "numbers"
-        raise InputError(f"{origin.name}: the column {column.name!r} is expected to hold {wanted} alone.")
-    _require_numbers(origin, column.name, given, numbers)
-    _require_filled(origin, column, numbers.missing)
-    values = np.append(np.where(numbers.missing, _or_zero(column.fill), numbers.values), _or_zero(column.fill))
-    if column.mean is not None and column.std is not None:
-        values = (values - column.mean) / column.std
-    return Encoded(column, values, int(numbers.missing.sum()), 0)
-
-
-def _encode_categories(origin: Origin, column: FeatureColumn, given: pa.ChunkedArray) -> Encoded:
-    try:
-        text = given.cast(pa.large_string())
-    except pa.ArrowException:
-        raise InputError(f"{origin.name}: the column {column.name!r} is expected to hold text.") from None
-    missing = pc.fill_null(pc.equal(text, ""), True).to_numpy().astype(bool)
-    _require_filled(origin, column, missing)
-    known = pa.array(column.categories, pa.large_string())
-    places = pc.fill_null(pc.index_in(text, value_set=known).cast(pa.int64()), -1).to_numpy()
-    return Encoded(column, np.append(places, -1), int(missing.sum()), int(np.count_nonzero((places < 0) & ~missing)))
-
-
-def _as_booleans(column: pa.ChunkedArray) -> Numbers | None:
-    """A column of true and false as 1 and 0; None if it holds anything else, or nothing."""
-    if pa.types.is_large_string(column.type):
-        small = pc.utf8_lower(column)
-        known = pc.is_in(small, value_set=pa.array(["true", "false"], column.type))
-        missing = pc.fill_null(pc.equal(column, ""), True)
-        if not pc.all(pc.or_(known, missing)).as_py():
-            return None
-        column = pc.if_else(missing, pa.scalar(None, pa.bool_()), pc.equal(small, "true"))
-    elif not pa.types.is_boolean(column.type):
-        return None
-    if column.null_count == len(column):
-        return None
-    values = pc.fill_null(column.cast(pa.float64()), float("nan")).to_numpy()
-    return Numbers(values, np.isnan(values), np.zeros(len(values), dtype=bool))
-
-
-def _require_numbers(origin: Origin, name: str, column: pa.ChunkedArray, numbers: Numbers) -> None:
-    """No text in a numeric column, and no number that 32 bits cannot hold."""
-    if numbers.text.any():
-        row = int(numbers.text.argmax())
-        raise InputError(
-            f"{origin.name}: {origin.row(row)} has {column[row].as_py()!r} in the column {name!r}, "
-            "whose other values are numbers; correct it."
-        )
-    too_large = ~numbers.missing & ~(np.abs(numbers.values) <= LARGEST)
-    if too_large.any():
-        row = int(too_large.argmax())
-        raise InputError(
-            f"{origin.name}: {origin.row(row)} has {column[row].as_py()} in the column {name!r}, which is beyond "
-            "the largest number of 32 bits, 3.4e38."
-        )
-
-
-def _refuse_decimal_commas(origin: Origin, name: str, column: pa.ChunkedArray, numbers: Numbers) -> None:
-    """A column of numbers with decimal commas is no column of categories."""
-    commas = pc.fill_null(pc.match_substring_regex(column, DECIMAL_COMMA), False).to_numpy().astype(bool)
-    num_known, num_strange = np.count_nonzero(~numbers.missing), np.count_nonzero(numbers.text & ~commas)
-    if commas.any() and num_known - num_strange >= NUMERIC_SHARE * num_known:
-        row = int(commas.argmax())
-        raise InputError(
-            f"{origin.name}: {origin.row(row)} has {column[row].as_py()!r} in the column {name!r}; "
-            "write numbers with a decimal point, not a comma."
-        )
-
-
-def _require_filled(origin: Origin, column: FeatureColumn, missing: BoolArray) -> None:
-    if column.fill is None and missing.any():
-        row = origin.row(int(missing.argmax()))
-        raise InputError(f"{origin.name}: {row} has no value in the column {column.name!r}; {ASK_FOR_IMPUTATION}.")
-
-
-def _fill(impute: str | None, mean: float) -> float | None:
-    return None if impute is None else mean if impute == "mean" else 0.0
-
-
-def _or_zero(value: float | None) -> float:
-    return 0.0 if value is None else value
-
-
 def _all_whole(numbers: Numbers) -> bool:
     known: FloatArray = numbers.values[~numbers.missing]
     return bool(np.all((known == np.floor(known)) & (np.abs(known) < 2**53)))
-
-
-def _column_from_json(values: dict[str, Any]) -> FeatureColumn:
-    unknown = set(values) - {field.name for field in fields(FeatureColumn)}
-    if unknown or values["kind"] not in KINDS:
-        raise ValueError(", ".join(sorted(unknown)) or values["kind"])
-    for name in ("mean", "std", "fill"):
-        if values[name] is not None and not isinstance(values[name], int | float):
-            raise ValueError(f"{name} is not a number")
-    return FeatureColumn(**(values | {"categories": tuple(str(text) for text in values["categories"])}))

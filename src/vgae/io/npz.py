@@ -11,7 +11,6 @@ import ast
 import io
 import os
 import re
-import stat
 import struct
 import zipfile
 import zlib
@@ -25,7 +24,8 @@ import numpy as np
 
 from vgae.errors import InputError
 from vgae.graph.pairs import AnyArray, shown
-from vgae.io.storage import as_path
+from vgae.io.atomic import atomic_write
+from vgae.io.plain import as_path, open_plain
 from vgae.memory import bytes_free
 
 SUFFIX = ".npy"
@@ -64,25 +64,32 @@ class Expected:
 
 def read_npz(path: str | Path, known: Mapping[str, Expected], *, content: bytes | None = None) -> dict[str, AnyArray]:
     """The arrays of an npz, each as `known` expects it; `content` is what it holds, if that has been read already."""
-    with _open_plain(as_path(path)) if content is None else io.BytesIO(content) as file:
+    with _open(as_path(path)) if content is None else io.BytesIO(content) as file:
         return _read(file, known, str(path))
 
 
-def _open_plain(path: Path) -> BinaryIO:
-    """An existing plain file, open for reading: no folder, and nothing that could block or never end."""
+def _open(path: Path) -> BinaryIO:
+    """An existing plain file, open for reading."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        return open_plain(path, follow_links=True)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
     except OSError as error:
         raise InputError(f"{path}: the file cannot be read ({error.strerror}).") from None
-    except ValueError:
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{shown(str(path))}: no file can have this name.") from None
-    mode = os.fstat(handle).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(handle)
-        raise InputError(f"{path}: this is a {'directory' if stat.S_ISDIR(mode) else 'device or pipe'}, not a file.")
-    return os.fdopen(handle, "rb")
+
+
+def write_npz(path: Path, **arrays: Any) -> None:
+    """Arrays as a compressed npz without pickles."""
+    content: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items()}
+    for name, array in content.items():
+        if array.dtype.hasobject:
+            raise TypeError(f"{name} holds objects, which only a pickle could store")
+    with atomic_write(path) as file:
+        np.savez_compressed(file, **content)
 
 
 def _read(file: BinaryIO, known: Mapping[str, Expected], where: str) -> dict[str, AnyArray]:

@@ -11,10 +11,10 @@ from vgae.graph.checks import check_num_nodes, frozen
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, as_pairs, check_pairs, num_pairs
 from vgae.graph.split import EDGE_VALUES, PARTS, HeldOut, LinkSplit, hash_of
-from vgae.io.graphs import COUNT, DIRECTIONS, OF_NODES, WEIGHTS, write_npz
+from vgae.io.graphs import COUNT, DIRECTIONS, OF_NODES, WEIGHTS
 from vgae.io.ids import pack_ids, unpack_ids
-from vgae.io.npz import Expected, read_npz
-from vgae.io.storage import as_path
+from vgae.io.npz import Expected, read_npz, write_npz
+from vgae.io.plain import as_path
 
 FORMAT = 1
 ARRAYS = {

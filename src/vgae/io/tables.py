@@ -1,7 +1,7 @@
 """Graphs from a stranger's tables: links in CSV, TSV, plain text, Parquet, GraphML or a data frame, ids of any kind.
 
 A row is a link between two ids; another table may have a row for each node (`nodes.py`). What the files leave open is
-decided by rules (`text.py`, `columns.py`) and told in `Reading.notes`.
+decided by rules (`text.py`, `columns.py`) and told in `LoadedGraph.notes`.
 
 columns   the first two are the ends of a link, or those asked for by name or number (from 1); weights are asked for
 nodes     all ids of the links, and those of the node table: without links they are isolated nodes
@@ -20,42 +20,27 @@ import pyarrow as pa
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import IntArray, Pairs
-from vgae.io.columns import (
-    SUFFIXES,
-    BoolArray,
-    FloatArray,
-    Origin,
-    as_weights,
-    find_column,
-    number_ids,
-    require_bool,
-    table_of,
-)
+from vgae.io.columns import BoolArray, FloatArray, as_weights, number_ids
 from vgae.io.graphml import ENDS, ID, read_graphml
 from vgae.io.graphml import SUFFIX as GRAPHML
 from vgae.io.graphs import read_npz_graph
-from vgae.io.links import ends_of, read_link_table, read_links_among
-from vgae.io.nodes import (
-    ASK_FOR_IMPUTATION,
-    FeatureRecipe,
-    NodeTable,
-    build_features,
-    check_imputation,
-    describe,
-    notes_on,
-    read_nodes,
-    rows_of_nodes,
-    take_nodes,
-    to_labels,
-)
-from vgae.io.storage import as_path
+from vgae.io.links import Ends, ends_of, read_link_table, read_links_among
+from vgae.io.nodes import NodeTable, read_nodes, rows_of_nodes, take_nodes, to_labels
+from vgae.io.options import LinkOptions, NodeOptions, names_of, require_none_left, take
+from vgae.io.plain import as_path
+from vgae.io.recipe import ASK_FOR_IMPUTATION, FeatureRecipe, build_features, describe, notes_on
+from vgae.io.source import SUFFIXES, Origin, SourceTable, table_of
 from vgae.io.unpack import enough_memory, is_stream, suffix_of
 
 IN_GRAPHML = ("weight", "label", "node_attributes", "standardise", "impute", "recipe")
+OF_NODE_TABLES = ("id", "label", "standardise", "impute")
+OF_GRAPHML_NODES = ("label", "node_attributes", "standardise", "impute")
+KNOWN = (*names_of(LinkOptions, NodeOptions), "features", "recipe")
+OF_FRAMES = ("source", "target", "weight", "directed")
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class LoadedGraph:
     """A graph out of a file, what was assumed in reading it, and what its features were made by."""
 
     graph: Graph
@@ -79,9 +64,11 @@ def read_graph(path: str | Path, **options: Any) -> Graph:
     return read_any(path, **options).graph
 
 
-def read_any(path: str | Path, **options: Any) -> Reading:
+def read_any(path: str | Path, **options: Any) -> LoadedGraph:
     """The same, with what was assumed in reading and the recipe of the features."""
     path = as_path(path)
+    unknown = {name: value for name, value in options.items() if name not in KNOWN}
+    require_none_left("read_graph", unknown)
     given = {name: value for name, value in options.items() if value is not None}
     kind = suffix_of(path)
     if path.suffix == ".npz":
@@ -98,109 +85,68 @@ def read_any(path: str | Path, **options: Any) -> Reading:
     if path.suffix == ".npz":
         if given:
             raise InputError(f"{next(iter(given))}: this option is for tables, and {path} is an npz file.")
-        return Reading(read_npz_graph(path))
+        return LoadedGraph(read_npz_graph(path))
     raise InputError(f"{path}: not a kind of file that is known; use {', '.join((*SUFFIXES, GRAPHML, '.npz'))}.")
 
 
 def read_links(
-    path: str | Path,
-    *,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    directed: bool = False,
-    delimiter: str | None = None,
-    header: bool | None = None,
-    features: str | Path | None = None,
-    id: str | None = None,  # noqa: A002 - the option's name
-    label: str | None = None,
-    standardise: bool = False,
-    impute: str | None = None,
-    recipe: FeatureRecipe | None = None,
-) -> Reading:
-    """The graph whose links are the rows of a table.
+    path: str | Path, *, features: str | Path | None = None, recipe: FeatureRecipe | None = None, **options: Any
+) -> LoadedGraph:
+    """The graph whose links are the rows of a table; the options are those of `LinkOptions` and `NodeOptions`.
 
-    `source`, `target` and `weight` are columns, by name or number from 1; `directed` links go from source to target.
-    `features` is a table of nodes, `id` and `label` columns of it, and all others become features: `standardise` brings
-    numbers to mean 0 and standard deviation 1, `impute` ("mean", "zero") fills in what is missing. With the `recipe` of
-    another graph they become the features that they are there.
+    `features` is a table of nodes, whose columns, the id and the label aside, become features: those that they are in
+    another graph, if its `recipe` is given.
     """
     path = as_path(path)
-    notes: list[str] = []
-    asked = (source, target, weight)
+    of_links, of_nodes = take(LinkOptions, options), take(NodeOptions, options, OF_NODE_TABLES)
+    require_none_left("read_links", options)
     with enough_memory(path):
-        table = read_link_table(path, asked, delimiter, header, notes)
-        nodes = None
-        if features is not None:
-            said: list[str] = []
-            nodes = _Nodes(
-                read_nodes(as_path(features, "features"), id, label, said), standardise, impute, said, recipe
-            )
-        else:
-            require_bool("standardise", standardise)
-            _refuse_without_nodes(id=id, label=label, standardise=standardise or None, impute=impute)
-        return _to_graph(Origin(str(path)), table, asked, directed, nodes, notes)
+        table = read_link_table(path, of_links)
+        if features is None:
+            of_nodes.require_none(*OF_NODE_TABLES)
+            return _to_graph(table, of_links)
+        nodes = read_nodes(as_path(features, "features"), of_nodes)
+        return _to_graph(table, of_links, _Nodes(nodes, of_nodes, recipe))
 
 
-def read_frame(
-    links: Any,
-    *,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    directed: bool = False,
-    nodes: Any = None,
-    id: str | None = None,  # noqa: A002 - the option's name
-    label: str | None = None,
-    standardise: bool = False,
-    impute: str | None = None,
-) -> Reading:
-    """The graph whose links are the rows of a data frame; the options are those of `read_links`, nodes a frame too."""
-    table = table_of(links, "links")
-    of_nodes = None
-    if nodes is not None:
-        origin = Origin("nodes", first=0)
-        said: list[str] = []
-        taken = take_nodes(table_of(nodes, "nodes"), origin, id, label, said)
-        of_nodes = _Nodes(taken, standardise, impute, said)
-    else:
-        require_bool("standardise", standardise)
-        _refuse_without_nodes(id=id, label=label, standardise=standardise or None, impute=impute)
-    return _to_graph(Origin("links", first=0), table, (source, target, weight), directed, of_nodes, [])
+def read_frame(links: Any, *, nodes: Any = None, **options: Any) -> LoadedGraph:
+    """The graph whose links are the rows of a data frame; `nodes` is another one, whose rows are nodes.
+
+    The options are those of `read_links`, those about text aside.
+    """
+    of_links, of_nodes = take(LinkOptions, options, OF_FRAMES), take(NodeOptions, options, OF_NODE_TABLES)
+    require_none_left("from_frame", options)
+    table = table_of(links, Origin("links", first=0))
+    if nodes is None:
+        of_nodes.require_none(*OF_NODE_TABLES)
+        return _to_graph(table, of_links)
+    taken = take_nodes(table_of(nodes, Origin("nodes", first=0)), of_nodes)
+    return _to_graph(table, of_links, _Nodes(taken, of_nodes))
 
 
-def read_graphml_graph(
-    path: str | Path,
-    *,
-    weight: str | None = None,
-    label: str | None = None,
-    node_attributes: bool = False,
-    standardise: bool = False,
-    impute: str | None = None,
-    recipe: FeatureRecipe | None = None,
-) -> Reading:
+def read_graphml_graph(path: str | Path, *, recipe: FeatureRecipe | None = None, **options: Any) -> LoadedGraph:
     """The graph in a GraphML file; `weight` is an edge attribute, `label` a node attribute, by name.
 
-    With `node_attributes` the other node attributes become features, as the columns of a node table do; with the
-    `recipe` of another graph, those that they are there.
+    With `node_attributes` the other node attributes become features, as the columns of a node table do (`standardise`,
+    `impute`); with the `recipe` of another graph, those that they are there.
     """
     path = as_path(path)
-    node_attributes = node_attributes or recipe is not None
+    of_links, of_nodes = take(LinkOptions, options, ("weight",)), take(NodeOptions, options, OF_GRAPHML_NODES)
+    require_none_left("read_graphml_graph", options)
+    node_attributes = of_nodes.node_attributes or recipe is not None
     if not node_attributes:
-        require_bool("standardise", standardise)
-        _refuse_without_nodes(standardise=standardise or None, impute=impute)
+        of_nodes.require_none("standardise", "impute")
     document = read_graphml(path)
-    for asked, table, kind in ((weight, document.links, "edges"), (label, document.nodes, "nodes")):
-        known = table.column_names[2 if kind == "edges" else 1 :]
+    for asked, table, kind in ((of_links.weight, document.links, "edges"), (of_nodes.label, document.nodes, "nodes")):
+        known = table.names[2 if kind == "edges" else 1 :]
         if asked is not None and asked not in known:
             raise InputError(f"{path}: its {kind} have no attribute {asked!r}; they have {', '.join(known) or 'none'}.")
-    nodes = take_nodes(document.nodes, document.origin_of_nodes, ID, label, [])
+    nodes = take_nodes(document.nodes, replace(of_nodes, id=ID))
     if not node_attributes:
         nodes = replace(nodes, columns=nodes.columns.select([]))
-    asked_for = (*ENDS, weight)
-    links = document.links.select([name for name in asked_for if name is not None])
-    of_nodes = _Nodes(nodes, standardise, impute, [], recipe)
-    return _to_graph(document.origin_of_links, links, asked_for, document.directed, of_nodes, [])
+    of_links = replace(of_links, source=ENDS[0], target=ENDS[1], directed=document.directed)
+    links = replace(document.links, data=document.links.data.select(list(of_links.columns)))
+    return _to_graph(links, of_links, _Nodes(nodes, of_nodes, recipe))
 
 
 def read_pairs(
@@ -213,10 +159,10 @@ def read_pairs(
     header: bool | None = None,
 ) -> Pairs:
     """The rows of a table as pairs of indices into `ids`; an id that is not there is named by its row."""
+    options = LinkOptions(source=source, target=target, delimiter=delimiter, header=header)
     known = pa.array([str(name) for name in ids], pa.large_string())
-    asked = (source, target)
     with enough_memory(path):
-        return read_links_among(as_path(path), known, asked, delimiter, header, "which is not a node of this run")[0]
+        return read_links_among(as_path(path), known, options, "which is not a node of this run")[0]
 
 
 # -------------------------------------------------------------------------------------------------------------- inside
@@ -224,86 +170,64 @@ def read_pairs(
 
 @dataclass(frozen=True, eq=False)
 class _Nodes:
-    """A node table, what is to be done to its columns, and what was assumed in reading it."""
+    """A node table, and how its columns become features: by the options, or as those of another graph did."""
 
     table: NodeTable
-    standardise: bool
-    impute: str | None
-    notes: list[str]
+    options: NodeOptions
     recipe: FeatureRecipe | None = None
 
-    def __post_init__(self) -> None:
-        check_imputation(self.impute)
-        require_bool("standardise", self.standardise)
 
-
-def _refuse_without_nodes(**options: Any) -> None:
-    given = next((name for name, value in options.items() if value is not None), None)
-    if given:
-        raise InputError(f"{given}: this is about the columns of a node table; give one (features, node_attributes).")
-
-
-def _to_graph(
-    origin: Origin,
-    table: pa.Table,
-    asked: tuple[str | None, str | None, str | None],
-    directed: bool,
-    nodes: _Nodes | None,
-    notes: list[str],
-) -> Reading:
+def _to_graph(table: SourceTable, options: LinkOptions, nodes: _Nodes | None = None) -> LoadedGraph:
     """The graph of a table of links and perhaps one of nodes."""
-    source, target, weight = asked
-    require_bool("directed", directed)
-    ends = ends_of(origin, table, source, target, notes)
-    weights: FloatArray | None = None
-    if weight is not None:
-        place = find_column(origin, table, weight, 2)
-        weight = table.column_names[place]
-        if weight in (ends[0][1], ends[1][1]):
-            raise InputError(f"{origin.name}: the weights and one end of the links are the same column, {weight}.")
-        weights = as_weights(origin, table.column(place), weight)
-    columns = [column for column, _ in ends]
-    codes, ids = number_ids(columns if nodes is None else [*columns, nodes.table.ids])
+    origin = table.origin
+    ends = ends_of(table, options)
+    weights, weight = _weights_of(table, options, ends)
+    codes, ids = number_ids(ends.columns if nodes is None else (*ends.columns, nodes.table.ids))
     try:
         graph = Graph.from_edges(
-            np.stack(codes[:2], axis=1), num_nodes=len(ids), weights=weights, directed=bool(directed)
+            np.stack(codes[:2], axis=1), num_nodes=len(ids), weights=weights, directed=options.directed
         )
     except InputError as error:
         raise InputError(f"{origin.name}: {error}") from None
     total = None if weights is None else float(weights[codes[0] != codes[1]].sum())
-    notes.extend(_notes_on_links(graph, weight, total))
-    graph = replace(graph, node_ids=ids)
+    notes = (*table.notes, *ends.notes, *_notes_on_links(graph, weight, total))
+    graph = graph.with_parts(node_ids=ids)
     if nodes is None:
-        return Reading(graph, tuple(notes))
+        return LoadedGraph(graph, notes)
     linked = np.zeros(len(ids), dtype=bool)
     linked[graph.edges.ravel()] = True
     named = linked.copy()
     named[np.concatenate(codes[:2])] = True  # a node that only links to itself is named too
     rows = rows_of_nodes(codes[2], ids, named, nodes.table, origin)
-    return _with_nodes(graph, rows, linked, nodes, origin, notes)
+    return _with_nodes(LoadedGraph(graph, notes), origin, nodes, rows, linked)
 
 
-def _with_nodes(
-    graph: Graph, rows: IntArray, linked: BoolArray, nodes: _Nodes, links: Origin, notes: list[str]
-) -> Reading:
-    """The graph with what a node table knows of its nodes; `rows` are their rows there."""
-    table, origin = nodes.table, nodes.table.origin
-    said = list(nodes.notes)
+def _weights_of(table: SourceTable, options: LinkOptions, ends: Ends) -> tuple[FloatArray | None, str | None]:
+    """The weights of the rows, and the name of their column."""
+    if options.weight is None:
+        return None, None
+    place = table.place_of(options.weight)
+    name = table.names[place]
+    if name in ends.names:
+        raise InputError(f"{table.origin.name}: the weights and one end of the links are the same column, {name}.")
+    return as_weights(table.origin, table.column(place), name), name
+
+
+def _with_nodes(of_links: LoadedGraph, links: Origin, nodes: _Nodes, rows: IntArray, linked: BoolArray) -> LoadedGraph:
+    """The graph of the links with what a node table knows of its nodes; `rows` are their rows there."""
+    graph, table, origin = of_links.graph, nodes.table, nodes.table.origin
+    said = list(table.notes)
     absent = np.flatnonzero(rows < 0)
-    if len(absent) and nodes.impute is None and table.columns.num_columns:
+    if len(absent) and nodes.options.impute is None and table.columns.num_columns:
         first = str(graph.ids_of(absent[:1])[0])
         raise InputError(
             f"{origin.name}: {len(absent):,} nodes of {links.name} have no row in it, such as {first!r}; "
             f"{ASK_FOR_IMPUTATION}."
         )
-    features, labels, recipe = None, None, None
-    if nodes.recipe is not None:
-        recipe = nodes.recipe
-    elif table.columns.num_columns:
-        recipe = FeatureRecipe.fit(table.columns, standardise=nodes.standardise, impute=nodes.impute, origin=origin)
-        empty = set(table.columns.column_names) - {column.name for column in recipe.columns}
-        said.extend(f"the column {name} holds nothing and is left out" for name in sorted(empty))
-    if recipe is not None and recipe.columns:
+    recipe, left_out = _recipe_of(nodes)
+    said += left_out
+    features, labels = None, None
+    if recipe is not None:
         encoded = recipe.encode(table.columns, origin)
         features = build_features(encoded, rows)
         said += [describe(recipe), *notes_on(encoded)]
@@ -316,11 +240,24 @@ def _with_nodes(
         said.append(f"{len(absent):,} nodes of {links.name} have no row{filled}")
     if not linked.all():
         said.append(f"{np.count_nonzero(~linked):,} nodes have no links")
-    graph = replace(graph, features=features, labels=labels)
-    recipe = recipe if features is not None else None
+    graph = graph.with_parts(features=features, labels=labels)
     if origin.name == links.name:
-        return Reading(graph, (*notes, *said), recipe)
-    return Reading(graph, tuple(notes), recipe, origin.name, tuple(said))
+        return LoadedGraph(graph, (*of_links.notes, *said), recipe)
+    return LoadedGraph(graph, of_links.notes, recipe, origin.name, tuple(said))
+
+
+def _recipe_of(nodes: _Nodes) -> tuple[FeatureRecipe | None, tuple[str, ...]]:
+    """The recipe of the features, None where there are none, and what is said about columns that hold nothing."""
+    columns, recipe = nodes.table.columns, nodes.recipe
+    notes: tuple[str, ...] = ()
+    if recipe is None and columns.num_columns:
+        asked = nodes.options
+        recipe = FeatureRecipe.fit(
+            columns, standardise=asked.standardise, impute=asked.impute, origin=nodes.table.origin
+        )
+        empty = set(columns.column_names) - {column.name for column in recipe.columns}
+        notes = tuple(f"the column {name} holds nothing and is left out" for name in sorted(empty))
+    return (recipe if recipe is not None and recipe.columns else None), notes
 
 
 def _notes_on_links(graph: Graph, weight: str | None, total: float | None) -> list[str]:

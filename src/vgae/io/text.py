@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,20 +36,23 @@ NO_NAME = ""  # of the column that pandas and R write the numbers of the rows in
 UTF_8, UTF_16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 
-def read_text(
-    path: Path,
-    delimiter: str | None,
-    header: bool | None,
-    notes: list[str],
-    *,
-    links: bool,
-    needed: str,
-    known: Collection[str] = (),
-) -> pa.Table:
-    """The table in a text file; its rows are links or nodes, `needed` are the two columns that it needs at least.
+@dataclass(frozen=True)
+class Wanted:
+    """What a table is read for: whether its rows are links or nodes, and the two columns that it needs at least.
 
     Where `known` tells the ids that can occur, a first row is a header only if it names two ends by usual names.
     """
+
+    links: bool
+    needed: str
+    known: Collection[str] = ()
+
+
+def read_text(
+    path: Path, wanted: Wanted, delimiter: str | None = None, header: bool | None = None
+) -> tuple[pa.Table, tuple[str, ...]]:
+    """The table in a text file, and what was assumed in reading it."""
+    notes = []
     content = _as_lines(unpacked(path))
     _require_text(path, content)
     refuse_other_formats(path, content)
@@ -57,12 +61,12 @@ def read_text(
     begin = start_of_rows(content)
     rows = content[begin:] or content.lstrip(b"\r\n")
     if delimiter is None:
-        delimiter = find_delimiter(path, rows, links=links, needed=needed)
+        delimiter = find_delimiter(path, rows, links=wanted.links, needed=wanted.needed)
         notes.append(f"columns are split at {DELIMITERS[delimiter]}")
     elif delimiter == told:
         notes.append(f"columns are split at {DELIMITERS.get(told, repr(told))}, as the first line says")
-    width = _width(path, rows, delimiter, needed)
-    begin, comments = end_of_comments(content, begin, delimiter, width, known)
+    width = _width(path, rows, delimiter, wanted.needed)
+    begin, comments = end_of_comments(content, begin, delimiter, width, wanted.known)
     if begin == len(content):
         raise InputError(f"{path}: there are no rows in it, only comments.")
     lines_above = content.count(b"\n", 0, begin)
@@ -73,11 +77,11 @@ def read_text(
     first = first_row(content, delimiter)
     if len(first) != width:
         raise InputError(f"{path}: its lines end in several ways; save it with line feeds alone at their ends.")
-    if header is not False and lacks_a_name(content, delimiter, first, links=links):
+    if header is not False and lacks_a_name(content, delimiter, first, links=wanted.links):
         content, first, width = delimiter.encode() + content, (NO_NAME, *first), width + 1
     if header is None:
-        header = has_header(content, delimiter, first, links=links, known=known)
-        row = "link" if links else "node"
+        header = has_header(content, delimiter, first, links=wanted.links, known=wanted.known)
+        row = "link" if wanted.links else "node"
         notes.append(f"the first row is a {'header' if header else f'{row}, not a header'}")
     names = _names(path, first) if header else [f"column {number}" for number in range(1, width + 1)]
     table, more = _parse(path, content, delimiter, names, lines_above)
@@ -85,7 +89,7 @@ def read_text(
     if comments + more:
         lines = "line that starts" if comments + more == 1 else "lines that start"
         notes.append(f"{comments + more:,} {lines} with # or % passed over as comments")
-    return table
+    return table, tuple(notes)
 
 
 def _as_lines(content: bytes) -> bytes:

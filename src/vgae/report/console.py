@@ -13,10 +13,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from vgae.experiments.paper import TABLE_1
-from vgae.experiments.reproduce import METHODS, Cell
-from vgae.io.storage import finite
-from vgae.screen import tell, visible, write
+from vgae.io.json_files import finite
+from vgae.screen import print_line, visible, write
 
 WIDEST = 40  # a longer value moves the rest of its own row to the right, and no other row
 
@@ -54,31 +52,18 @@ def print_scores(
         rows.append(["paper, test", *(f"{value:.1f}" for value in paper), *[""] * (len(columns) - len(paper))])
     print_table(["", *titles], rows, numbers=titles)
     if paper:
-        tell("The paper's is a mean of ten runs on a split that was never published.")
+        print_line("The paper's scores are means of ten runs on a split that was never published.")
 
 
-def print_table_1(table: Mapping[str, Mapping[str, Cell]]) -> None:
-    """Our AUC / AP in percent, and the paper's below."""
-    titles, rows = _rows_of_table_1(table)
-    print_table(titles, rows, numbers=titles[1:])
-
-
-def table_1(table: Mapping[str, Mapping[str, Cell]]) -> Table:
-    """The same for a terminal, while it grows."""
-    titles, rows = _rows_of_table_1(table)
-    return _rich_table([titles, *rows], [title != titles[0] for title in titles])
-
-
-def _rows_of_table_1(table: Mapping[str, Mapping[str, Cell]]) -> tuple[list[str], list[list[str]]]:
-    rows = []
-    for method in METHODS:
-        if not any(method in cells for cells in table.values()):
-            continue
-        found = [cells.get(method) for cells in table.values()]
-        rows.append([method, *("–" if cell is None else f"{cell.auc:.1f} / {cell.ap:.1f}" for cell in found)])
-        paper = [TABLE_1[name][method] for name in table]
-        rows.append(["  the paper", *(f"{auc:.1f} / {ap:.1f}" for auc, ap in paper)])
-    return ["AUC / AP", *table], rows
+def rich_table(rows: Sequence[Sequence[str]], to_the_right: Sequence[bool]) -> Table:
+    """Rows, the first of them titles, for a terminal."""
+    titles, *body = rows
+    table = Table(box=None, pad_edge=False)
+    for title, right in zip(titles, to_the_right, strict=True):
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
+    for row in body:
+        table.add_row(*row)
+    return table
 
 
 def _aligned(rows: Sequence[Sequence[str]], to_the_right: Sequence[bool]) -> str:
@@ -96,18 +81,8 @@ def _aligned(rows: Sequence[Sequence[str]], to_the_right: Sequence[bool]) -> str
 def _folded(rows: Sequence[Sequence[str]], to_the_right: Sequence[bool]) -> str:
     console = Console(markup=False, emoji=False, highlight=False)
     with console.capture() as captured:
-        console.print(_rich_table(rows, to_the_right))
+        console.print(rich_table(rows, to_the_right))
     return captured.get()
-
-
-def _rich_table(rows: Sequence[Sequence[str]], to_the_right: Sequence[bool]) -> Table:
-    titles, *body = rows
-    table = Table(box=None, pad_edge=False)
-    for title, right in zip(titles, to_the_right, strict=True):
-        table.add_column(title, justify="right" if right else "left", overflow="fold")
-    for row in body:
-        table.add_row(*row)
-    return table
 
 
 def _percent(value: float | None) -> str:

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import precision_recall_curve, roc_curve
 
 from vgae.errors import InputError
 from vgae.evaluation.calibration import Reliability
 from vgae.evaluation.metrics import Scores, auc_and_ap
 from vgae.graph.pairs import AnyArray, Pairs
-from vgae.io.storage import atomic_write
+from vgae.io.atomic import atomic_write
 from vgae.screen import visible
 from vgae.train.state import LogEntry
 
@@ -99,12 +98,13 @@ def ranking_curves(links: Scores, non_links: Scores) -> Any:
     labels = np.arange(len(links) + len(non_links)) < len(links)
     scores = np.concatenate([links, non_links])
     metrics = auc_and_ap(links, non_links)
+    curves = import_module("sklearn.metrics")
     figure, (left, right) = _canvas(width=6.4, height=3.2, panels=2)
-    false_positive, true_positive, _ = roc_curve(labels, scores)
+    false_positive, true_positive, _ = curves.roc_curve(labels, scores)
     left.plot(false_positive, true_positive, color=COLOURS[0])
     left.plot([0, 1], [0, 1], color=LINK, linestyle=":", linewidth=1)
     left.set(xlabel="false positive rate", ylabel="true positive rate", title=f"ROC, AUC {100 * metrics['auc']:.1f}")
-    precision, recall, _ = precision_recall_curve(labels, scores)
+    precision, recall, _ = curves.precision_recall_curve(labels, scores)
     right.plot(recall, precision, color=COLOURS[1])
     right.set(xlabel="recall", ylabel="precision", title=f"Precision-recall, AP {100 * metrics['ap']:.1f}")
     for axes in (left, right):
@@ -113,13 +113,13 @@ def ranking_curves(links: Scores, non_links: Scores) -> Any:
 
 
 def reliability_curves(curves: Mapping[str, Reliability]) -> Any:
-    """What probabilities promised against what came, on logarithmic axes: one curve for each way to make them.
+    """Predicted probabilities against observed shares of links, on logarithmic axes: one curve for each calibration.
 
-    Bars are 95% intervals. A bin without non-links tells only what came at least, one without links what came at most:
+    Bars are 95% intervals. A bin without non-links gives only a lower bound, one without links only an upper bound;
     they are triangles at that end of their interval.
     """
     figure, axes = _canvas(width=4.6, height=4.6)
-    axes.set(xscale="log", yscale="log", xlabel="predicted probability", ylabel="share of links among such pairs")
+    axes.set(xscale="log", yscale="log", xlabel="predicted probability", ylabel="observed share of links")
     for (name, curve), colour in zip(curves.items(), (COLOURS[1], COLOURS[0]), strict=True):
         low, high = curve.interval()
         both = (curve.links > 0) & (curve.non_links > 0)
@@ -128,7 +128,7 @@ def reliability_curves(curves: Mapping[str, Reliability]) -> Any:
         for lacking, end, marker in ((curve.non_links == 0, low, "^"), (curve.links == 0, high, "v")):
             axes.plot(curve.promised[lacking], end[lacking], marker, color=colour, markerfacecolor="white")
     least = min(axes.get_xlim()[0], axes.get_ylim()[0])
-    axes.plot([least, 1], [least, 1], color=LINK, linestyle=":", linewidth=1, zorder=0, label="as promised")
+    axes.plot([least, 1], [least, 1], color=LINK, linestyle=":", linewidth=1, zorder=0, label="perfect calibration")
     axes.set(xlim=(least, 1.5), ylim=(least, 1.5), aspect="equal")
     figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8, columnspacing=1.2)
     return figure

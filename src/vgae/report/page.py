@@ -58,14 +58,14 @@ def _section(archive: Archive) -> str:
     option = "" if archive.splits == 1 else f" --splits {archive.splits}"
     core_minutes = sum(result.seconds for result in archive.results) / 60
     made = f"Made by `vgae reproduce --runs {runs}{option}`: {len(archive.results)} runs, {core_minutes:.0f} minutes of"
-    sittings = [
+    sessions = [
         f"- {session.num_runs} runs in {session.seconds / 60:.1f} minutes on {session.machine}"
         for session in archive.sessions
     ]
     table = to_markdown(summarise(archive.results))
     return (
         f"## {kind.capitalize()}\n\n{table}\n{_shortfalls(archive)}\n\n{made} one core.\n\n"
-        + "\n".join(sittings)
+        + "\n".join(sessions)
         + "\n"
     )
 

@@ -1,11 +1,26 @@
-"""Table 1, ours beside the paper's, as Markdown and as LaTeX."""
+"""Table 1, ours beside the paper's: on the screen, as Markdown and as LaTeX."""
 
 from collections.abc import Mapping
 
+import rich.table
+
 from vgae.experiments.paper import TABLE_1
-from vgae.experiments.reproduce import Cell
+from vgae.experiments.reproduce import METHODS, Cell
+from vgae.report.console import print_table, rich_table
 
 Table = Mapping[str, Mapping[str, Cell]]
+
+
+def print_table_1(table: Table) -> None:
+    """Print our AUC / AP in percent, and the paper's below."""
+    titles, rows = _rows_of_table_1(table)
+    print_table(titles, rows, numbers=titles[1:])
+
+
+def table_1(table: Table) -> rich.table.Table:
+    """The same for a terminal, while it grows."""
+    titles, rows = _rows_of_table_1(table)
+    return rich_table([titles, *rows], [title != titles[0] for title in titles])
 
 
 def to_markdown(table: Table) -> str:
@@ -39,6 +54,18 @@ def to_latex(table: Table) -> str:
         cells = [_latex_cell(table[dataset].get(method)) for dataset in datasets]
         lines.append(" & ".join([method.replace("*", r"$^*$"), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def _rows_of_table_1(table: Table) -> tuple[list[str], list[list[str]]]:
+    rows = []
+    for method in METHODS:
+        if not any(method in cells for cells in table.values()):
+            continue
+        found = [cells.get(method) for cells in table.values()]
+        rows.append([method, *("–" if cell is None else f"{cell.auc:.1f} / {cell.ap:.1f}" for cell in found)])
+        paper = [TABLE_1[name][method] for name in table]
+        rows.append(["  the paper", *(f"{auc:.1f} / {ap:.1f}" for auc, ap in paper)])
+    return ["AUC / AP", *table], rows
 
 
 def _latex_cell(cell: Cell | None) -> str:

@@ -30,7 +30,9 @@ from safetensors.torch import save as serialize
 from torch import Tensor
 
 from vgae.errors import InputError, TrainingError
-from vgae.io.storage import atomic_write, hash_json, make_folder, read_json, read_plain, sync_folder, write_json
+from vgae.io.atomic import atomic_write, make_folder, sync_folder
+from vgae.io.json_files import hash_json, read_json, write_json
+from vgae.io.plain import read_plain
 from vgae.options import number
 from vgae.runs.checks import HEADER, check_history, check_keys, check_version, is_number
 from vgae.runs.fingerprint import Fingerprint

@@ -26,6 +26,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -41,19 +42,10 @@ from vgae.errors import InputError, TrainingError
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import check_pairs
 from vgae.graph.split import LinkSplit
-from vgae.io.nodes import FeatureRecipe
+from vgae.io.atomic import atomic_write, sync_folder
+from vgae.io.json_files import hash_json, json_limit, json_line, parse_json, write_json
+from vgae.io.plain import open_plain, read_open
 from vgae.io.splits import read_split, write_split
-from vgae.io.storage import (
-    atomic_write,
-    hash_json,
-    json_limit,
-    json_line,
-    open_plain,
-    parse_json,
-    read_open,
-    sync_folder,
-    write_json,
-)
 from vgae.memory import bytes_free
 from vgae.model.autoencoder import AutoEncoder
 from vgae.runs.checks import (
@@ -276,7 +268,9 @@ def _read(run: _Opened) -> Run:
     if not isinstance(content["config"], dict):
         raise InputError("config: a JSON object is needed.")
     config, facts = Config.from_json(content["config"]), Facts.from_json(content["facts"])
-    recipe = FeatureRecipe.from_json(content["recipe"]) if "recipe" in content else None
+    recipe = None
+    if "recipe" in content:  # what reads it takes its time to import, and few runs have one
+        recipe = import_module("vgae.io.recipe").FeatureRecipe.from_json(content["recipe"])
     if recipe is not None:
         check_recipe(recipe, facts.num_features)
     split = _read_split(run, content["split_hash"])

@@ -25,7 +25,8 @@ from pathlib import Path
 
 from vgae.errors import InputError, SaveError
 from vgae.graph.split import LinkSplit
-from vgae.io.storage import make_folder, read_json, sync_folder
+from vgae.io.atomic import make_folder, sync_folder
+from vgae.io.json_files import read_json
 from vgae.runs.checkpoint import (
     DESCRIPTION,
     LOCK,

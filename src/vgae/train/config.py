@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from typing import Any
 
 import torch
 
@@ -15,10 +15,10 @@ from vgae.model.decoders import DecoderSpec
 from vgae.model.encoders import EncoderSpec
 from vgae.model.posteriors import PosteriorSpec
 from vgae.model.priors import PriorSpec
-from vgae.model.spec import FAMILIES, Spec, find, part
+from vgae.model.spec import FAMILIES, find, part
 from vgae.objective.weighting import WEIGHTINGS
 from vgae.ops import PRECISIONS
-from vgae.options import Options, one_of, option
+from vgae.options import Options, option
 from vgae.train.presets import PRESETS
 
 OBJECTIVES = ("exact", "sampled", "auto")
@@ -29,14 +29,14 @@ DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?", re.ASCII)
 class Config(Options):
     """One model and how it is trained; the defaults are the paper's, and the last iteration is what training returns.
 
-    A part that is not given (None) is the one that the model of that name has.
+    A part that is None is the one that the model of that name has.
     """
 
     model: str = option("vgae", choices=lambda: tuple(PRESETS), help="gae or vgae.")
-    encoder: EncoderSpec = part("encoder", help="Another encoder than the model's.")
-    posterior: PosteriorSpec = part("posterior", help="Another posterior than the model's.")
-    prior: PriorSpec = part("prior", help="Another prior than the model's.")
-    decoder: DecoderSpec = part("decoder", help="Another decoder than the model's.")
+    encoder: EncoderSpec | None = part("encoder", help="Another encoder than the model's.")
+    posterior: PosteriorSpec | None = part("posterior", help="Another posterior than the model's.")
+    prior: PriorSpec | None = part("prior", help="Another prior than the model's.")
+    decoder: DecoderSpec | None = part("decoder", help="Another decoder than the model's.")
     features: bool = option(
         True, flag="--no-features", help="Use the nodes' features; without them, the paper's GAE* and VGAE*."
     )
@@ -58,35 +58,25 @@ class Config(Options):
     precision: str = option("high", choices=PRECISIONS, help="Of the exact objective on a GPU: high or highest.")
 
     def __post_init__(self) -> None:
-        own = _own_parts(one_of(self.model, "model", tuple(PRESETS)))
-        for family in FAMILIES:
-            given = getattr(self, family)
-            # What was filled in for one model is filled in anew where `replace` makes it another.
-            if given is None or any(given is _own_parts(name)[family] for name in PRESETS):
-                object.__setattr__(self, family, own[family])
         super().__post_init__()
+        for family, name in PRESETS[self.model].items():
+            if getattr(self, family) == find(family, name):
+                object.__setattr__(self, family, None)  # given or not, it is the same model
+
+    def value_of(self, name: str) -> Any:
+        """The value of an option; of a part that is None, the model's own."""
+        value = getattr(self, name)
+        return find(name, PRESETS[self.model][name]) if value is None and name in FAMILIES else value
 
     @property
     def composition(self) -> Composition:
         """The parts of the model and its widths."""
-        return Composition(
-            self.encoder,
-            self.posterior,
-            self.prior,
-            self.decoder,
-            hidden_dim=self.hidden_dim,
-            latent_dim=self.latent_dim,
-        )
+        parts = {family: self.value_of(family) for family in FAMILIES}
+        return Composition(**parts, hidden_dim=self.hidden_dim, latent_dim=self.latent_dim)
 
     def view(self, graph: Graph) -> Graph:
         """What the model sees of a graph: all of it, or all but the features."""
         return graph if self.features or graph.features is None else graph.without_features()
-
-
-@cache
-def _own_parts(model: str) -> dict[str, Spec]:
-    """The parts that a model has unless others are given; always the same objects."""
-    return {family: find(family, name) for family, name in PRESETS[model].items()}
 
 
 def choose_device(name: str) -> torch.device:

@@ -52,7 +52,7 @@ def objectives_of(job: Job) -> tuple[str, ...]:
         return BOTH if asked == "auto" else (asked,)
     if asked == "exact":
         raise InputError(
-            f"objective: the decoder {job.config.decoder} has no factors, which the exact objective needs; "
+            f"objective: the decoder {job.config.value_of('decoder')} has no factors, which the exact objective needs; "
             "use sampled or auto."
         )
     return ("sampled",)
@@ -68,7 +68,9 @@ def decide(work: Workload, job: Job, rates: Rates | None = None) -> Choice:
     if job.config.objective != "auto":
         return Choice(job.config.objective, "as asked for")
     if objectives_of(job) != BOTH:
-        return Choice("sampled", f"the decoder {job.config.decoder} has no factors, which the exact one needs")
+        return Choice(
+            "sampled", f"the decoder {job.config.value_of('decoder')} has no factors, which the exact one needs"
+        )
     return choose_objective(work, job.config.iterations, job.device, lambda: rates or measure(work, job))
 
 

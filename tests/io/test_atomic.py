@@ -1,7 +1,6 @@
-"""Bytes in and out: what is under the name of a file that is written, and what is opened to be read."""
+"""Writing in one step: what is under the name of a file, whatever was there before and whatever happens."""
 
 import errno
-import json
 import os
 import stat
 import sys
@@ -12,10 +11,9 @@ import numpy as np
 import pytest
 
 from helpers import message_of
-from vgae.errors import InputError
+from vgae.io.atomic import atomic_write
 from vgae.io.embeddings import write_embeddings
 from vgae.io.exports import write_csv
-from vgae.io.storage import atomic_write, open_plain, read_json, read_plain, write_json
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, FIFOs and permissions as POSIX has them")
 
@@ -23,9 +21,6 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, FIFOs an
 def write(path: Path, content: bytes = b"new") -> None:
     with atomic_write(path) as file:
         file.write(content)
-
-
-# -------------------------------------------------------------------------------------------------------------- writing
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o400, 0o777, 0o666])
@@ -188,51 +183,3 @@ def test_a_file_system_that_cannot_flush_is_written_all_the_same(
     with atomic_write(tmp_path / "file", durable=True) as file:
         file.write(b"new")
     assert (tmp_path / "file").read_bytes() == b"new"
-
-
-def test_numbers_that_json_does_not_know_become_null(tmp_path: Path) -> None:
-    nan, inf = float("nan"), float("inf")
-    write_json(tmp_path / "a.json", {"a": nan, "b": [inf, -inf, 1.5, (nan, "NaN")], "c": {"d": inf}})
-    assert read_json(tmp_path / "a.json") == {"a": None, "b": [None, None, 1.5, [None, "NaN"]], "c": {"d": None}}
-
-
-# -------------------------------------------------------------------------------------------------------------- reading
-
-
-@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
-def test_numbers_that_json_does_not_know_are_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "a.json").write_text(f'{{"a": {text}}}')
-    assert "not readable as JSON" in message_of(lambda: read_json(tmp_path / "a.json"))
-
-
-def make(path: Path, kind: str) -> None:
-    if kind == "fifo":
-        os.mkfifo(path)
-    elif kind == "folder":
-        path.mkdir()
-    else:
-        path.symlink_to({"zero": "/dev/zero", "loop": path.name, "link": "/etc/hostname"}[kind])
-
-
-@pytest.mark.parametrize("kind", ["fifo", "folder", "zero", "loop", "link"])
-def test_only_plain_files_are_read(tmp_path: Path, kind: str) -> None:
-    make(tmp_path / "file", kind)
-    with pytest.raises(InputError, match="not a plain file"):
-        open_plain(tmp_path / "file")
-    if kind != "link":
-        assert str(tmp_path / "file") in message_of(lambda: read_json(tmp_path / "file"))
-
-
-def test_size_is_checked_before_reading(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.touch()
-    os.truncate(path, 2**40)  # of which the disk holds nothing
-    assert "1,099,511,627,776 bytes" in message_of(lambda: read_plain(path, 100))
-    assert "more than can be needed" in message_of(lambda: read_json(path))
-
-
-def test_json_that_is_linked_to_is_read_where_links_may_be(tmp_path: Path) -> None:
-    (tmp_path / "real.json").write_text(json.dumps({"a": 1}))
-    (tmp_path / "link.json").symlink_to("real.json")
-    assert read_json(tmp_path / "link.json") == {"a": 1}
-    assert "not a plain file" in message_of(lambda: read_json(tmp_path / "link.json", follow_links=False))

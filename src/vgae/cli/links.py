@@ -1,0 +1,142 @@
+"""What can be asked of a run, on its own graph or another one: `vgae embed`, `recommend`, `similar` and `predict`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from vgae.cli.opening import open_run
+from vgae.cli.options import CsvOptions, DrawOptions, Json, LinkOutputOptions, OtherGraphOptions, RunFolder
+from vgae.errors import InputError
+from vgae.estimators.predict import Links
+from vgae.graph.graph import Graph
+from vgae.io.embeddings import write_embeddings
+from vgae.io.exports import without_formulas, write_csv
+from vgae.io.tables import read_pairs
+from vgae.report.console import print_json, print_table
+from vgae.screen import note
+
+COLUMNS = ("source", "target", "delimiter", "header")  # of a table of links, and of a table of pairs
+
+
+def embed(
+    run_folder: RunFolder,
+    out: Annotated[Path, typer.Option(help="csv, parquet, npz, or txt in the format of word2vec.")],
+    csv: CsvOptions,
+    other: OtherGraphOptions,
+) -> None:
+    """Write the embedding of every node, with its id."""
+    fitted = open_run(run_folder, other)
+    write_embeddings(out, _ids(fitted.graph_), fitted.transform(), spreadsheet_safe=csv.spreadsheet_safe)
+    note(f"wrote {_count(fitted.graph_.num_nodes, 'embedding')} to {out}")
+
+
+def recommend(
+    run_folder: RunFolder,
+    *,
+    top: Annotated[int, typer.Option(help="How many links.")] = 10,
+    node: Annotated[
+        list[str] | None,
+        typer.Option(help="List so many for this node, by its id; may be repeated.  [default: for the whole graph]"),
+    ] = None,
+    every_node: Annotated[bool, typer.Option("--every-node", help="List so many for every node.")] = False,
+    draws: DrawOptions,
+    output: LinkOutputOptions,
+    other: OtherGraphOptions,
+) -> None:
+    """List the most likely links that are not known yet."""
+    if node and every_node:
+        raise InputError("--node and --every-node: give one of the two, some nodes or all of them.")
+    _check(output)
+    fitted = open_run(run_folder, other)
+    ids = _ids(fitted.graph_)
+    nodes = list(range(len(ids))) if every_node else _indices_of(ids, node) if node else None
+    _give_links(fitted.recommend(top, nodes, samples=draws.samples, seed=draws.seed), ids, output)
+
+
+def similar(
+    run_folder: RunFolder,
+    node: Annotated[str, typer.Argument(metavar="NODE", help="A node, by its id.")],
+    *,
+    top: Annotated[int, typer.Option(help="How many nodes.")] = 10,
+    as_json: Json = False,
+    other: OtherGraphOptions,
+) -> None:
+    """List the nodes that are nearest to one."""
+    fitted = open_run(run_folder, other)
+    ids = _ids(fitted.graph_)
+    near = [(str(ids[index]), cosine) for index, cosine in fitted.similar(_indices_of(ids, [node])[0], top)]
+    if as_json:
+        print_json({"node": node, "similar": [{"node": name, "cosine": cosine} for name, cosine in near]})
+    else:
+        print_table(("node", "cosine"), [(name, f"{cosine:.4f}") for name, cosine in near])
+
+
+def predict(
+    run_folder: RunFolder,
+    pairs: Annotated[Path, typer.Argument(metavar="PAIRS", help="Table of pairs of ids: csv, tsv, txt, parquet.")],
+    draws: DrawOptions,
+    output: LinkOutputOptions,
+    other: OtherGraphOptions,
+) -> None:
+    """Give the probability of a link for each pair; its columns are named as those of new links are."""
+    _check(output)
+    columns = {name: getattr(other, name) for name in COLUMNS}
+    if other.graph is None and other.new_links is None:
+        other = replace(other, **dict.fromkeys(COLUMNS))  # they are about the pairs alone
+    fitted = open_run(run_folder, other)
+    ids = _ids(fitted.graph_)
+    index = read_pairs(pairs, [str(name) for name in ids], **columns)
+    _give_links(fitted.predict_links(index, samples=draws.samples, seed=draws.seed), ids, output)
+
+
+def _give_links(links: Links, ids: Sequence[Any], output: LinkOutputOptions) -> None:
+    """Pairs with probability, logit and, over draws, std: into a csv file, as JSON, or as a table."""
+    numbers = {"probability": links.probabilities, "logit": links.logits}
+    if links.std is not None:
+        numbers["std"] = links.std
+    columns = ("source", "target", *numbers)
+    values = [[f"{value:.6g}" for value in row] for row in zip(*map(np.ndarray.tolist, numbers.values()), strict=True)]
+    pairs = links.pairs.tolist()
+    if output.out is not None:
+        cells = without_formulas(ids) if output.spreadsheet_safe else ids
+        write_csv(output.out, columns, ((cells[i], cells[j], *row) for (i, j), row in zip(pairs, values, strict=True)))
+    rows = [(str(ids[i]), str(ids[j]), *row) for (i, j), row in zip(pairs, values, strict=True)]
+    if output.json:
+        plain = [(i, j, *(float(value) for value in row)) for i, j, *row in rows]
+        print_json({"links": [dict(zip(columns, row, strict=True)) for row in plain]})
+    elif output.out is not None:
+        note(f"wrote {_count(len(rows), 'link')} to {output.out}")
+    else:
+        print_table(columns, rows)
+
+
+def _check(output: LinkOutputOptions) -> None:
+    if output.spreadsheet_safe and output.out is None:
+        raise InputError("--spreadsheet-safe: this option is for csv files; name one with --out.")
+
+
+def _ids(graph: Graph) -> list[Any]:
+    """The nodes' own ids, or their indices where they have none."""
+    return list(range(graph.num_nodes)) if graph.node_ids is None else graph.node_ids.tolist()
+
+
+def _indices_of(ids: Sequence[Any], names: list[str]) -> list[int]:
+    """The indices of nodes that are given by their ids."""
+    index = {str(name): place for place, name in enumerate(ids)}
+    for name in names:
+        if name not in index:
+            raise InputError(f"{name!r} is not a node of this run; ids look like {', '.join(map(_in_short, ids[:3]))}.")
+    return [index[name] for name in names]
+
+
+def _in_short(name: object) -> str:
+    text = str(name)
+    return text if len(text) <= 40 else f"{text[:40]}…"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,92 @@
+"""The paper's experiments, run again and written up: `vgae reproduce` and `vgae report`."""
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from vgae.cli.exits import same_command
+from vgae.cli.options import Json
+from vgae.errors import InputError, StoppedError
+from vgae.experiments import reproduce as experiment
+from vgae.experiments.reproduce import DATASETS, METHODS, Archive, Result, Store, Task, list_tasks, summarise
+from vgae.io.exports import write_text
+from vgae.report.console import print_json, progress_console
+from vgae.report.page import results_page
+from vgae.report.results import FIGURES, cells_of, draw_figure_1, write_results
+from vgae.report.tables import print_table_1, table_1
+from vgae.screen import note
+
+
+def reproduce(
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="One of the datasets; may be repeated.  [default: all]")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help=f"{', '.join(METHODS)}; may be repeated.  [default: all]")
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Runs per cell; run i has seed i.")] = 10,
+    splits: Annotated[int, typer.Option(help="Different splits; run i uses split i mod this number.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="One run per cell.")] = False,
+    figure: Annotated[str, typer.Option(help="Figure 1 by tsne or pca, of a 2d latent space, or none.")] = "tsne",
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
+    as_json: Json = False,
+) -> None:
+    """Run the paper's experiments again and write the results to a folder."""
+    if figure not in FIGURES:
+        raise InputError(f"figure: {figure!r} is not one of {', '.join(FIGURES)}.")
+    tasks = list_tasks(dataset or DATASETS, model or METHODS, runs=1 if quick else runs, splits=splits)
+    store = Store(out, splits=splits)
+    with progress_hint(tasks, store):
+        results = _watch(experiment.reproduce(tasks, store), total=len(tasks), quiet=as_json)
+        table = summarise(results)
+        written = write_results(store, results)
+        if figure != "none" and "VGAE" in table.get("cora", {}):
+            written += draw_figure_1(out, figure)
+        if as_json:
+            print_json(cells_of(table))
+        else:
+            print_table_1(table)
+            note(f"saved in {out}: {', '.join(written)}")
+
+
+def report(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="RESULTS...", help="results.json of one or more reproductions.")
+    ],
+    figure: Annotated[Path | None, typer.Option(help="A picture to show, as a path relative to the page.")] = None,
+    out: Annotated[Path, typer.Option(help="The page, in Markdown.")] = Path("results.md"),
+) -> None:
+    """Write a page with tables, hardware and time, and where the results differ from the paper's and why."""
+    write_text(out, results_page([Archive.read(path) for path in files], figure))
+    note(f"wrote {out}")
+
+
+@contextmanager
+def progress_hint(tasks: Sequence[Task], store: Store) -> Iterator[None]:
+    """On Ctrl-C, say how much of a reproduction is stored, and which command continues."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        count = f"{store.count(tasks)} of {len(tasks)} {'result is' if len(tasks) == 1 else 'results are'} stored"
+        raise StoppedError(f"Interrupted; {count} in {store.folder}. To continue, run: {same_command()}") from None
+
+
+def _watch(results: Generator[Result], *, total: int, quiet: bool) -> list[Result]:
+    """All results, shown on a terminal as they come: the table as far as it is known, and the time left."""
+    found: list[Result] = []
+    bar = Progress(
+        TextColumn("{task.completed}/{task.total} runs"), BarColumn(), TimeRemainingColumn(elapsed_when_finished=True)
+    )
+    task = bar.add_task("", total=total)
+    with closing(results), Live(console=progress_console(quiet=quiet), refresh_per_second=2) as live:
+        for result in results:
+            found.append(result)
+            bar.update(task, completed=len(found))
+            live.update(Group(table_1(summarise(found)), bar))
+    return found

@@ -1,0 +1,34 @@
+"""`vgae plan`."""
+
+from vgae.cli.opening import open_graph
+from vgae.cli.options import GraphName, Json, TableOptions
+from vgae.machine import describe_machine
+from vgae.objective.cost import duration
+from vgae.report.console import print_json, print_table
+from vgae.screen import note, print_line
+from vgae.train.config import Config, choose_device
+from vgae.train.job import Job
+from vgae.train.plan import plan_training
+
+
+def plan(graph: GraphName, config: Config, tables: TableOptions, as_json: Json = False) -> None:
+    """Estimate what a training would cost, by the exact and by the sampled objective."""
+    choose_device(config.device)
+    opened = open_graph(graph, tables)
+    # Made without the checks of `Job.of`: nothing is held out for a plan, and early stopping still counts.
+    found = plan_training(Job(config.view(opened.graph), config))
+    if as_json:
+        described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.memory.largest} for cost in found.costs}
+        available = found.room.device or found.room.host
+        print_json({"dataset": opened.name, "auto": found.choice.objective, "available_bytes": available, **described})
+        return
+    note(f"{opened.name}: {opened.graph} · on {describe_machine()}")
+    iterations = "1 iteration" if config.iterations == 1 else f"{config.iterations} iterations"
+    titles = ("objective", "per iteration", iterations, "memory", "fits")
+    rows = []
+    for cost in found.costs:
+        fits = "yes" if cost.memory.fits(found.room) else "no"
+        whole = duration(config.iterations * cost.seconds)
+        rows.append((cost.objective, duration(cost.seconds), whole, f"{cost.memory.largest / 1e9:.2f} GB", fits))
+    print_table(titles, rows, numbers=titles[1:])
+    print_line(f"--objective auto chooses {found.choice.objective}: {found.choice.reason}")

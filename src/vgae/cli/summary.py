@@ -1,0 +1,33 @@
+"""A run in short: what `train` and `evaluate` print about it."""
+
+from pathlib import Path
+from typing import Any
+
+from vgae.experiments.paper import paper_result
+from vgae.model.spec import FAMILIES
+from vgae.runs.run import Run
+
+
+def run_summary(folder: Path, run: Run) -> dict[str, Any]:
+    """What a run is and how well it does, for JSON."""
+    return {
+        "run": str(folder),
+        "model": run.config.model,
+        "dataset": run.facts.dataset,
+        "features": run.facts.num_features > 0,
+        "objective": run.facts.objective,
+        "objective_reason": run.facts.objective_reason,
+        "iterations": run.history[-1].iteration,
+        "best_iteration": run.facts.best_iteration,
+        "seconds": run.facts.seconds,
+        "split": run.split.content_hash,
+        "validation": run.metrics.get("validation"),
+        "test": run.metrics.get("test"),
+    }
+
+
+def paper_scores(run: Run) -> tuple[float, float] | None:
+    """The AUC and AP that the paper reports for the same model on the same dataset, if it does."""
+    if any(getattr(run.config, family) is not None for family in FAMILIES):
+        return None  # a part of it is not the paper's
+    return paper_result(run.facts.dataset, run.config.model, features=run.facts.num_features > 0)

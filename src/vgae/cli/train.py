@@ -1,0 +1,120 @@
+"""`vgae train`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from vgae.cli.exits import same_command
+from vgae.cli.opening import SplitOptions, open_graph
+from vgae.cli.options import PICTURES, GraphName, Json, TableOptions
+from vgae.cli.summary import paper_scores, run_summary
+from vgae.errors import StoppedError
+from vgae.options import Options, option
+from vgae.report.console import print_json, print_scores
+from vgae.runs.checkpoint import saved_iteration
+from vgae.runs.files import CHECKPOINT, CONFIG
+from vgae.runs.folder import Stage, stage_of
+from vgae.runs.make import Destination, Reporter, Source, make_run
+from vgae.screen import note, visible
+from vgae.train.config import Config, choose_device
+from vgae.train.progress import ProgressBar
+
+
+@dataclass(frozen=True)
+class FolderOptions(Options):
+    """Where a run is saved, and what may become of what is there already."""
+
+    out: Path | None = option(None, convert=Path, help="Run folder.  [default: runs/GRAPH-MODEL]")
+    overwrite: bool = option(False, help="Replace the run in that folder.")
+    resume: bool = option(False, help="Continue an interrupted training in that folder.")
+    checkpoint_every: float | None = option(
+        None, help="Seconds between checkpoints; 0 saves one after every iteration.  [default: 1% of the time]"
+    )
+
+
+def train(
+    graph: GraphName,
+    config: Config,
+    split: SplitOptions,
+    output: FolderOptions,
+    tables: TableOptions,
+    as_json: Json = False,
+) -> None:
+    """Train a model on a graph, score it and save it."""
+    choose_device(config.device)
+    opened = open_graph(graph, tables)
+    source = Source(split.apply(opened.graph), visible(opened.name), opened.recipe)
+    suffix = "" if config.features else "-no-features"
+    folder = output.out or Path("runs") / f"{Path(opened.name).stem}-{config.model}{suffix}"
+    to = Destination(folder, output.overwrite, output.resume, output.checkpoint_every)
+    with resume_hint(folder):
+        if as_json:
+            print_json(run_summary(folder, make_run(source, config, to, QuietReporter())))
+            return
+        with ScreenReporter(config, to, f"{opened.name}: {opened.graph} · {opened.graph.cleaning}") as reporter:
+            run = make_run(source, config, to, reporter)
+        if reporter.trained:
+            note(f"trained {config.model.upper()} in {run.facts.seconds:.1f} s, saved in {folder}")
+            for picture in (folder / f"{kind}.png" for kind in PICTURES):
+                if picture.exists():
+                    note(f"{picture}: this picture is of the previous run; vgae plot draws it again")
+        print_scores(run.metrics, paper_scores(run), ("auc", "ap"))
+
+
+class QuietReporter(Reporter):
+    """Prints only what a person has to do something about."""
+
+    def on_waiting(self, text: str) -> None:
+        """Say why the run is not saved yet."""
+        note(text)
+
+
+class ScreenReporter(ProgressBar, QuietReporter):
+    """Shows the progress of a training, and prints what happens to its folder."""
+
+    def __init__(self, config: Config, to: Destination, first_line: str) -> None:
+        super().__init__(config.iterations)
+        self.to, self.first_line, self.trained = to, first_line, False
+
+    def on_ready(self, *, fresh: bool) -> None:
+        """Say what the training is about and, if it was to be resumed, that there is nothing to resume."""
+        self.trained = True
+        note(self.first_line)
+        if self.to.resume and fresh:
+            note(f"{self.to.folder}: nothing to resume, so training starts from the beginning")
+
+    def on_complete(self, folder: Path) -> None:
+        """Say that there is nothing to do."""
+        note(f"{folder}: this run is complete; there is nothing to resume")
+
+
+@contextmanager
+def resume_hint(folder: Path) -> Iterator[None]:
+    """On Ctrl-C, say what the run folder holds and, if the training can be continued, which command does."""
+    before = _identity(folder / CONFIG)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if stage_of(folder) is Stage.UNFINISHED:
+            iteration = saved_iteration(folder / CHECKPOINT)
+            when = "" if iteration is None else f" after iteration {iteration}"
+            words = f"Interrupted{when}. To continue, run: {same_command('--resume')}"
+        elif _identity(folder / CONFIG) != before:
+            words = f"Interrupted, but the run is complete in {folder}."
+        elif before is not None:
+            words = f"Interrupted; nothing was saved, and the run in {folder} is as it was."
+        else:
+            words = "Interrupted; nothing was saved."
+        raise StoppedError(words) from None
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file has a name: another one after it was replaced."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
