@@ -84,7 +84,7 @@ def test_a_strangers_table_is_trained_and_links_are_recommended(tmp_path: Path) 
     trained = run_vgae("train", "leute.csv", "--out", "run", "--iterations", "50", cwd=tmp_path)
     assert trained.returncode == 0, trained.stderr
     assert "columns are split at semicolons; the first row is a header" in trained.stderr
-    assert "1 duplicates and 1 reversed links merged, 1 self-loops dropped" in trained.stderr
+    assert "1 duplicate and 1 reversed link merged, 1 self-loop dropped" in trained.stderr
     found = json.loads(run_vgae("recommend", "run", "--top", "8", "--json", cwd=tmp_path).stdout)["links"]
     known = {frozenset((people[i], people[j])) for i, j in links}
     assert len(found) == 8
@@ -116,12 +116,11 @@ def test_weights_directions_and_a_table_of_nodes_are_read_and_told(tmp_path: Pat
     assert trained.returncode == 0, trained.stderr
     assert trained.stderr.splitlines()[:3] == [
         "links.csv: columns are split at commas; links are the columns from and to; weights are times, from 1 to 6: "
-        "those of merged links are added up; links are directed, which is kept, but the models treat them as "
-        "undirected",
-        "people.csv: columns are split at commas; 2 columns became 3 features (1 numeric, standardised, 1 of "
-        "categories); 1 missing values filled in; 3 classes; 2 nodes have no links",
-        "links.csv: Graph(42 nodes, 120 directed weighted edges, 3 dense features, 3 classes) · 121 rows read: 0 "
-        "duplicates and 0 reversed links merged, 0 self-loops dropped, 1 links kept in both directions",
+        "those of merged links are added up; links are directed, but the models treat them as undirected",
+        "people.csv: columns are split at commas; 2 columns became 3 features (1 numeric, standardised, 1 "
+        "categorical); 1 missing value filled in; 3 classes; 2 nodes have no links",
+        "links.csv: Graph(42 nodes, 120 directed weighted edges, 3 dense features, 3 classes) · 121 rows read: 1 "
+        "link in both directions",
     ]
     recipe = json.loads((tmp_path / "run/config.json").read_text())["recipe"]
     assert [column["name"] for column in recipe] == ["age", "kind"]
@@ -142,7 +141,7 @@ def check_new_nodes(folder: Path) -> None:
     more = ["--new-links", "more.csv", "--features", "more-people.csv", "--id", "name", "--weight", "times"]
     embedded = run_vgae("embed", "run", *more, "--out", "more.npz", cwd=folder)
     assert embedded.returncode == 0, embedded.stderr
-    assert "more.csv: 6 links and 1 nodes more" in embedded.stderr
+    assert "more.csv: 6 links and 1 node added" in embedded.stderr
     run = vgae.load(folder / "run")
     larger = vgae.read_more(
         run.graph_, run.recipe_, links=folder / "more.csv", nodes=folder / "more-people.csv", weight="times"
@@ -160,7 +159,7 @@ def check_new_nodes(folder: Path) -> None:
     twin, cosine = run.on(larger).similar(larger.num_nodes - 1)[0]
     assert (alike[0]["node"], alike[0]["cosine"]) == (larger.ids_of([twin])[0], pytest.approx(cosine))
     alone = run_vgae("embed", "run", *more[2:6], "--out", "alone.csv", cwd=folder)
-    assert "run: 0 links and 1 nodes more" in alone.stderr
+    assert "run: 0 links and 1 node added" in alone.stderr
     refused = run_vgae("embed", "run", *more[2:4], "--graph", "links.csv", "--out", "z.csv", cwd=folder)
     assert_refused(refused, "more-people.csv", "none of its ids occurs in links.csv")
     assert not (folder / "z.csv").exists()

@@ -83,7 +83,7 @@ def test_graphml_is_trained(tmp_path: Path) -> None:
     arguments = ("train", "ring.graphml", "--node-attributes", "--iterations", "5", "--out", "run")
     result = run_vgae(*arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "Graph(30 nodes, 60 edges, 1 dense features)" in result.stderr
+    assert "Graph(30 nodes, 60 edges, 1 dense feature)" in result.stderr
     assert_refused(run_vgae("train", "ring.graphml", "--weight", "w", cwd=tmp_path), "ring.graphml", "no attribute 'w'")
 
 

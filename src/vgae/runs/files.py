@@ -322,7 +322,7 @@ def _with_features(split: LinkSplit, run: _Opened, facts: Facts) -> LinkSplit:
     features: Any = parts.pop("features", None)
     if parts:
         features = sp.csr_array((parts.pop("data"), parts.pop("indices"), parts.pop("indptr")), shape=shape)
-    graph = replace(split.train, features=features)
+    graph = split.train.with_parts(features=features)
     if parts or graph.content_hash != facts.graph_hash:
         raise InputError("features.safetensors: these are not the features that the model was trained on.")
     return replace(split, train=graph)
