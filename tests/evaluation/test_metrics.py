@@ -1,10 +1,13 @@
-"""Metrics against brute force and against values worked out by hand."""
+"""Metrics against brute force, scikit-learn, and values worked out by hand."""
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from vgae.errors import InputError
 from vgae.evaluation.evaluate import evaluate
@@ -49,6 +52,41 @@ def test_hits_are_links_above_the_kth_non_link(
 ) -> None:
     expected = 1.0 if k > len(non_links) else float(np.mean(links > sorted(non_links.tolist(), reverse=True)[k - 1]))
     assert hits_at(k, links, non_links) == expected
+
+
+SIZES = (1, 2, 3, 7, 50, 263, 1000, 4001)
+SCORES: dict[str, Callable[[np.random.Generator, int], NDArray[np.floating]]] = {
+    "all different": lambda generator, size: generator.normal(size=size).astype(np.float32),
+    "double precision": lambda generator, size: generator.normal(size=size),
+    "many ties": lambda generator, size: generator.integers(-3, 4, size=size).astype(np.float32),
+    "some ties": lambda generator, size: np.round(generator.normal(size=size), 2).astype(np.float32),
+    "all the same": lambda _, size: np.full(size, 0.5, dtype=np.float32),
+    "zeros of both signs": lambda generator, size: generator.choice([0.0, -0.0, 1.0], size=size),
+    "next to each other": lambda generator, size: np.nextafter(np.float32(1), generator.choice([0, 1, 2], size=size)),
+    "far apart": lambda generator, size: generator.choice([-1e30, -1e-40, 1e-40, 1e30], size=size).astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("kind", SCORES)
+def test_auc_and_ap_are_scikit_learns(kind: str) -> None:
+    """AP to the bit; AUC is counted, where scikit-learn adds up areas and rounds."""
+    generator = np.random.default_rng(0)
+    for num_links in SIZES:
+        for num_non_links in SIZES:
+            links, non_links = (SCORES[kind](generator, size) for size in (num_links, num_non_links))
+            found = auc_and_ap(links, non_links)
+            labels, scores = np.repeat([1, 0], [num_links, num_non_links]), np.concatenate([links, non_links])
+            assert found["auc"] == pytest.approx(roc_auc_score(labels, scores), rel=0, abs=1e-15)
+            assert found["ap"] == average_precision_score(labels, scores)
+
+
+@pytest.mark.parametrize("undefined", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", ["links", "non_links"])
+def test_scores_that_are_no_numbers_are_refused(undefined: float, where: str) -> None:
+    scores = {"links": np.array([1.0, 2.0]), "non_links": np.array([0.0, 1.0])}
+    scores[where][1] = undefined
+    with pytest.raises(InputError, match="finite numbers"):
+        auc_and_ap(**scores)
 
 
 def test_figures_worked_out_by_hand() -> None:

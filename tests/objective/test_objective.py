@@ -83,10 +83,18 @@ def test_exact_objective_without_value_has_the_same_gradient(graph: Graph) -> No
         assert torch.equal(without, with_value)
 
 
-def test_paper_weights_are_those_of_the_original_on_the_three_datasets() -> None:
-    published = {(2708, 4488): 815.99, (3327, 3870): 1429.09, (19717, 37676): 5158.25}
-    for (num_nodes, num_edges), weight in published.items():
-        assert WEIGHTINGS["paper"](num_nodes, num_edges).positive_weight == pytest.approx(weight, abs=0.005)
+@pytest.mark.parametrize("num_nodes", [2, 40, 300])
+def test_paper_weights_balance_ones_and_zeros(num_nodes: int) -> None:
+    """By entries of A that are counted: w ones weigh what the zeros do, and both together have weight 1."""
+    graph = (
+        stochastic_block_model(num_nodes, 2, degree_within=5, seed=3) if num_nodes > 2 else Graph.from_edges([(0, 1)])
+    )
+    labels = graph.adjacency.toarray()
+    ones, zeros = int((labels == 1).sum()), int((labels == 0).sum())
+    weighting = Weighting.named("paper", graph)
+    assert weighting.positive_weight * ones == pytest.approx(zeros)
+    assert weighting.reconstruction_scale * (weighting.positive_weight * ones + zeros) == pytest.approx(1)
+    assert weighting.kl_scale * labels.size == pytest.approx(1)
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
