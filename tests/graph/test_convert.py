@@ -320,7 +320,8 @@ def test_a_data_frame_of_two_columns_is_rows_of_endpoints(columns: list[str]) ->
 def test_networkx_vectors_of_different_lengths_are_refused() -> None:
     source = networkx_graph()
     nx.set_node_attributes(source, {node: [1.0] * (1 + node % 2) for node in source}, "words")
-    assert "words" in message_of(lambda: Graph.from_networkx(source, features="words"))
+    message = message_of(lambda: Graph.from_networkx(source, features="words"))
+    assert message == "The node attribute 'words' does not have the same length for every node."
 
 
 # ---------------------------------------------------------------------------------------------- weights and directions

@@ -20,8 +20,6 @@ from vgae.graph.pairs import (
     num_pairs,
     to_ranks,
 )
-from vgae.options import whole_number
-from vgae.words import shown
 
 integers = st.lists(st.integers(-20, 20), max_size=40).map(lambda values: np.array(values, dtype=np.int64))
 
@@ -132,35 +130,3 @@ def test_unsigned_indices_are_not_wrapped_around() -> None:
 @pytest.mark.parametrize("nodes", [[[0], [1, 2]], 5, "ab", [0.5], None, [4], [-1], {1: 2}])
 def test_what_is_no_list_of_nodes_is_refused(nodes: Any) -> None:
     assert message_of(lambda: check_nodes(nodes, 4)).startswith("nodes: ")
-
-
-class Odd:
-    def __repr__(self) -> str:
-        return "one\ntwo"
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ("x" * 10**6, "'xxx"),
-        (10**5000, "a number of 16610 bits"),
-        ([10**5000], "[a number of 16610 bits]"),
-        (np.zeros((3, 2)), "an array of float64 of the shape (3, 2)"),
-        ({"a": [1, [2, [3, [4]]]] * 100}, "{'a': [1, [2, [...]], 1, ...]}"),
-        ("two\nlines", r"'two\nlines'"),
-        (Odd(), "one two"),
-    ],
-    ids=range(7),
-)
-def test_values_are_shown_on_one_short_line(value: Any, words: str) -> None:
-    assert words in shown(value)
-    assert "\n" not in shown(value)
-    assert len(shown(value)) < 100
-
-
-@given(st.integers(-5, 5), st.integers(-5, 5), st.integers(-5, 5))
-def test_whole_numbers_are_taken_between_their_bounds(value: int, least: int, most: int) -> None:
-    if least <= value <= most:
-        assert whole_number(np.int16(value), "k", least, most) == value
-    else:
-        assert message_of(lambda: whole_number(value, "k", least, most)).endswith(f"is needed, got {value}.")

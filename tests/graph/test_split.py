@@ -123,10 +123,17 @@ def test_holding_out_nothing_is_a_set_without_pairs() -> None:
         assert held_out.pairs.shape == (0, 2)
 
 
-def test_moving_a_pair_from_one_set_to_another_changes_the_hash() -> None:
+@pytest.mark.parametrize("name", ["links", "non_links"])
+def test_moving_a_pair_from_one_set_to_another_changes_the_hash(name: str) -> None:
     split = split_links(GRAPH, seed=3)
-    swapped = replace(split, val=split.test, test=split.val)
-    assert swapped.content_hash != split.content_hash
+    parts = parts_of(split)
+    val, test = parts[f"val_{name}"], parts[f"test_{name}"]
+    moved = with_set(split, f"val_{name}", val[:-1])
+    moved = with_set(moved, f"test_{name}", np.concatenate([val[-1:], test]))
+    assert {key: len(pairs) for key, pairs in parts_of(moved).items()} == {
+        key: len(pairs) + {f"val_{name}": -1, f"test_{name}": 1}.get(key, 0) for key, pairs in parts.items()
+    }
+    assert moved.content_hash != split.content_hash
 
 
 @pytest.mark.parametrize(("name", "num_train"), [("cora", 4488), ("citeseer", 3870), ("pubmed", 37676)])
@@ -274,7 +281,7 @@ def test_a_split_is_loaded_from_bytes_that_were_read_before(split: LinkSplit, sa
     assert message_of(lambda: read_split(saved, content=content[:-30])).startswith(f"{saved}: the file is damaged")
 
 
-def test_loading_and_splitting_leave_the_arrays_of_others_alone(split: LinkSplit) -> None:
+def test_edges_of_the_caller_stay_writable_and_those_of_a_split_are_frozen(split: LinkSplit) -> None:
     edges = GRAPH.edges.copy()
     graph = Graph(60, edges)
     assert edges.flags.writeable
@@ -315,7 +322,7 @@ def test_a_tampered_array_is_noticed(saved: Path, name: str) -> None:
         ({"num_nodes": -1}, "num_nodes: a whole number of at least 0 is needed"),
         ({"num_nodes": np.array([60, 60])}, "num_nodes should be a whole number"),
         ({"seed": 1.5}, "seed should be a whole number"),
-        ({"labels": np.array(["json:" + "[" * 10_000] * 60)}, ""),
+        ({"labels": np.array(["json:" + "[" * 10_000] * 60)}, "nested too deeply"),
         ({"labels": np.array(["json:{}"] * 60)}, "label"),
         ({"node_ids": np.zeros(60)}, "node_ids: an id occurs more than once"),
         ({"node_ids": np.zeros((60, 1))}, "node_ids should be a text or number for each node"),

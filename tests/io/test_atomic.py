@@ -18,6 +18,10 @@ from vgae.io.exports import write_csv
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, FIFOs and permissions as POSIX has them")
 
 
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 def write(path: Path, content: bytes = b"new") -> None:
     with atomic_write(path) as file:
         file.write(content)
@@ -183,3 +187,64 @@ def test_a_file_system_that_cannot_flush_is_written_all_the_same(
     with atomic_write(tmp_path / "file", durable=True) as file:
         file.write(b"new")
     assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_a_file_appears_complete_with_its_folder_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "file.bin"
+    with atomic_write(path) as file:
+        file.write(b"one")
+        assert not path.exists()
+        file.write(b" two")
+    assert path.read_bytes() == b"one two"
+    assert names_in(path.parent) == ["file.bin"]
+
+
+def test_a_reader_sees_the_old_file_until_the_new_one_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "file.bin"
+    path.write_bytes(b"old")
+    with atomic_write(path) as file:
+        file.write(b"new")
+        file.flush()
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert names_in(tmp_path) == ["file.bin"]
+
+
+def write_half(path: Path, error: type[BaseException]) -> None:
+    with atomic_write(path) as file:
+        file.write(b"half of")
+        raise error
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("old", [None, b"old"], ids=["no file before", "a file before"])
+def test_a_write_that_fails_leaves_everything_as_it_was(
+    tmp_path: Path, old: bytes | None, error: type[BaseException]
+) -> None:
+    path = tmp_path / "file.bin"
+    if old is not None:
+        path.write_bytes(old)
+    with pytest.raises(error):
+        write_half(path, error)
+    assert names_in(tmp_path) == ([] if old is None else ["file.bin"])
+    assert old is None or path.read_bytes() == old
+
+
+def test_a_name_taken_by_a_folder_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="taken"), atomic_write(tmp_path / "taken") as file:
+        file.write(b"content")
+    assert names_in(tmp_path) == ["taken"]
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_a_file_gets_the_permissions_of_any_other_file(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        (tmp_path / "plain").write_bytes(b"")
+        with atomic_write(tmp_path / "atomic"):
+            pass
+        assert os.umask(umask) == umask
+    finally:
+        os.umask(before)
+    assert (tmp_path / "atomic").stat().st_mode == (tmp_path / "plain").stat().st_mode

@@ -138,4 +138,6 @@ def test_numbers_are_no_formulas(tmp_path: Path) -> None:
     vgae.GAE(iterations=2).fit(vgae.Graph.from_edges(numbers[graph.edges], node_ids=numbers)).save(tmp_path / "run")
     done = run_vgae("recommend", "run", "--out", "safe.csv", "--spreadsheet-safe", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert all(int(end) < 0 for row in readable_csv(tmp_path / "safe.csv")[1:] for end in row[:2])
+    rows = readable_csv(tmp_path / "safe.csv")[1:]
+    assert len(rows) == 10
+    assert all(int(end) < 0 for row in rows for end in row[:2])

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from vgae.errors import InputError
 from vgae.graph.pairs import AnyArray, IntArray, Pairs, as_int64
 from vgae.options import true_or_false
-from vgae.words import shown
+from vgae.words import count, shown
 
 Built = TypeVar("Built")
 WASTED_CHARACTERS = 32  # for each text on average, at most, in an array of fixed width
@@ -223,7 +223,7 @@ def _endpoints(edges: Any) -> AnyArray:
         if isinstance(row, str | bytes):
             raise InputError(f"edges: row {number} is {shown(row)} instead of two endpoints.")
         if len(row) != 2:
-            raise InputError(f"edges: row {number} has {len(row)} entries instead of two endpoints.")
+            raise InputError(f"edges: row {number} has {count(len(row), 'entry', 'entries')} instead of two endpoints.")
     flat = to_array([endpoint for row in rows for endpoint in row], "edges")
     return flat.reshape(-1, 2) if rows else np.empty((0, 2), dtype=np.int64)
 

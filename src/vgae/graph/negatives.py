@@ -31,7 +31,8 @@ def sample_non_links(graph: Graph, num: int, generator: np.random.Generator) -> 
     available = count_non_links(graph)
     if num > available:
         raise InputError(
-            f"The graph has only {count(available, 'pair')} without a link, but {num:,} are needed as negatives; "
+            f"The graph has only {count(available, 'pair')} without a link, but {num:,} {'is' if num == 1 else 'are'} "
+            "needed as negatives; "
             "hold out fewer links (smaller val and test)."
         )
     return take_non_links(graph, generator.choice(available, size=num, replace=False))

@@ -41,6 +41,8 @@ GRAPH_ARRAYS = {
     "cleaning": Expected("iu", (1,), "a list of whole numbers"),
 }
 
+SPARSE_FEATURES = ("feature_data", "feature_indices", "feature_indptr", "num_features")
+
 
 def write_graph(path: str | Path, graph: Graph) -> None:
     """A graph as an npz file."""
@@ -125,7 +127,11 @@ def _directed_rows(parts: dict[str, AnyArray]) -> tuple[AnyArray, AnyArray | Non
 
 
 def _features(parts: dict[str, AnyArray]) -> Any:
-    if "feature_data" not in parts:
+    found = {name: parts[name] for name in SPARSE_FEATURES if name in parts}
+    if not found.keys() - {"num_features"}:
         return parts.get("features")
-    columns = (parts["feature_data"], parts["feature_indices"], parts["feature_indptr"])
-    return sp.csr_array(columns, shape=(len(columns[2]) - 1, int(parts["num_features"])))
+    missing = next((name for name in SPARSE_FEATURES if name not in found), None)
+    if missing:
+        raise InputError(f"{missing} is missing; sparse features need {', '.join(SPARSE_FEATURES)}.")
+    *columns, num_features = found.values()
+    return sp.csr_array(tuple(columns), shape=(len(columns[2]) - 1, int(num_features)))

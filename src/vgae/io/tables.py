@@ -3,7 +3,8 @@
 A row is a link between two ids; another table may have a row for each node (`nodes.py`). What the files leave open is
 decided by rules (`text.py`, `links.py`, `nodes.py`) and reported in `LoadedGraph.notes`.
 
-columns   the first two are the ends of a link, or those asked for by name or number (from 1); weights are asked for
+columns   the ends of a link are those asked for by name or number (from 1), else those with usual names, else the first
+          two; weights are asked for
 nodes     all ids of the links, and those of the node table: without links they are isolated nodes
 """
 
