@@ -48,7 +48,7 @@ def test_what_is_not_held_out_pairs_is_named(split: vgae.LinkSplit) -> None:
     with pytest.raises(InputError, match=r"split\.val or split\.test, not LinkSplit"):
         vgae.GAE(iterations=2).fit(split.train, validation=split)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="not tuple"):
-        vgae.GAE(iterations=2).fit(split.train).score((1, 2))  # type: ignore[arg-type]
+        vgae.GAE(iterations=2).fit(split.train).score((1, 2))
 
 
 def test_early_stopping_needs_validation_pairs(split: vgae.LinkSplit) -> None:
