@@ -12,6 +12,8 @@ from unittest.mock import patch
 
 from vgae.cli.app import main
 
+Trained = tuple[Path, CompletedProcess[str]]
+
 
 def run_vgae(*arguments: str, cwd: Path) -> CompletedProcess[str]:
     """Exit code, standard output and standard error of `vgae …`, called in a folder."""
@@ -29,6 +31,11 @@ def run_vgae(*arguments: str, cwd: Path) -> CompletedProcess[str]:
         except SystemExit as end:
             code = int(end.code or 0)
     return CompletedProcess(arguments, code, _written(out), _written(errors))
+
+
+def train_cora(folder: Path) -> Trained:
+    """A folder with the run of `vgae train cora`, and what the command printed."""
+    return folder, run_vgae("train", "cora", "--out", "runs/cora", cwd=folder)
 
 
 def assert_refused(result: CompletedProcess[str], *words: str) -> None:

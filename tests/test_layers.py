@@ -8,6 +8,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "vgae"
 LAYERS = [
     "visible",
+    "words",
     "errors",
     "version",
     "screen",

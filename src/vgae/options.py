@@ -14,12 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
+from operator import index
 from types import NoneType, UnionType
 from typing import Any, Self, get_args, get_type_hints
 
 import numpy as np
 
 from vgae.errors import InputError
+from vgae.words import shown
 
 _KEY = "option"
 
@@ -73,7 +75,7 @@ class Option:
         if self.kind is float:
             return number(value, name, least=self.rule.least, above=self.rule.above, most=self.rule.most)
         if not isinstance(value, str):
-            raise InputError(f"{name}: a text is needed, got {value!r}.")
+            raise InputError(f"{name}: a text is needed, got {shown(value)}.")
         return value
 
     def parse(self, text: str, what: str) -> Any:
@@ -155,12 +157,15 @@ def _option(of: Field[Any], hint: Any) -> Option:
 
 
 def whole_number(value: Any, what: str, least: int, most: int | None = None) -> int:
-    """A plain whole number out of a plain or NumPy one, or an error that names it."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
+    """A plain whole number, whatever type of integer it is given as, or an error that names it."""
+    try:
+        plain = None if isinstance(value, bool | np.bool_) else index(value)
+    except (TypeError, ValueError, RuntimeError):  # the latter of a tensor
+        plain = None
+    if plain is None or plain < least or (most is not None and plain > most):
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise InputError(f"{what}: a whole number {bounds} is needed, got {value!r}.")
-    return int(value)
+        raise InputError(f"{what}: a whole number {bounds} is needed, got {shown(value)}.")
+    return plain
 
 
 def number(
@@ -177,19 +182,19 @@ def number(
         bounds = [f"of at least {least:g}"] if least is not None else []
         bounds += [f"above {above:g}"] if above is not None else []
         bounds += [f"of at most {most:g}"] if most is not None else []
-        raise InputError(f"{what}: a number {' and '.join(bounds)}".rstrip() + f" is needed, got {value!r}.")
+        raise InputError(f"{what}: a number {' and '.join(bounds)}".rstrip() + f" is needed, got {shown(value)}.")
     return plain
 
 
 def true_or_false(value: Any, what: str) -> bool:
     """A plain boolean out of a plain or NumPy one, or an error that names it."""
     if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{what}: True or False is needed, got {value!r}.")
+        raise InputError(f"{what}: True or False is needed, got {shown(value)}.")
     return bool(value)
 
 
 def one_of(value: Any, what: str, known: Sequence[str]) -> str:
     """One of some names, or an error that lists them."""
     if not isinstance(value, str) or value not in known:
-        raise InputError(f"{what}: {value!r} is not one of {', '.join(known)}.")
+        raise InputError(f"{what}: {shown(value)} is not one of {', '.join(known)}.")
     return value

@@ -33,6 +33,7 @@ from vgae.experiments.reproduce import (
 from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
 
+DOCS = Path(__file__).parents[2] / "docs"
 TASK = '{"dataset": "cora", "method": "GAE", "split": 0, "seed": 0}'
 FORGED = [
     "",
@@ -54,11 +55,14 @@ def result(method: str, seed: int, auc: float, ap: float) -> Result:
     return Result(Task("cora", method, 0, seed), auc, ap, seconds=1.0)
 
 
-def test_table_1_has_all_36_figures_of_the_paper() -> None:
-    assert [len(methods) for methods in TABLE_1.values()] == [6, 6, 6]
-    assert paper_result("pubmed", "gae", features=True) == (96.4, 96.5)
-    assert paper_result("citeseer", "vgae", features=False) == (78.9, 84.1)
+def test_every_figure_of_the_paper_is_found_by_model_and_features() -> None:
+    for dataset, methods in TABLE_1.items():
+        for method, figures in methods.items():
+            model, features = method.rstrip("*").lower(), not method.endswith("*")
+            assert paper_result(dataset, model, features=features) == figures
     assert paper_result("karate", "vgae", features=True) is None
+    assert paper_result("cora", "graphite", features=True) is None
+    assert paper_result(None, "vgae", features=True) is None
 
 
 def test_plan_gives_run_i_seed_i_and_split_i_modulo_the_splits() -> None:
@@ -202,19 +206,17 @@ def test_the_page_shows_tables_time_and_shortfalls() -> None:
 
 
 def test_the_documented_results_are_those_of_the_stored_runs() -> None:
-    docs = Path(__file__).parents[2] / "docs"
-    archives = [Archive.read(docs / "data" / name) for name in ("one-split.json", "ten-splits.json")]
-    assert (docs / "results.md").read_text() == results_page(archives, Path("figure-1.png"))
+    archives = [Archive.read(DOCS / "data" / name) for name in ("one-split.json", "ten-splits.json")]
+    assert (DOCS / "results.md").read_text() == results_page(archives, Path("figure-1.png"))
     for archive in archives:
-        assert len(archive.results) == 180
-        cells = summarise(archive.results)
-        assert all(cell.num_runs == 10 for methods in cells.values() for cell in methods.values())
+        tasks = list_tasks(DATASETS, METHODS, runs=10, splits=archive.splits)
+        assert {result.task for result in archive.results} == set(tasks)
 
 
-def test_every_model_over_ten_splits_is_within_one_and_a_half_points_of_the_paper_or_above() -> None:
-    stored = Archive.read(Path(__file__).parents[2] / "docs" / "data" / "ten-splits.json")
-    for dataset, cells in summarise(stored.results).items():
-        for method in ("GAE*", "VGAE*", "GAE", "VGAE"):
-            auc, ap = TABLE_1[dataset][method]
-            assert cells[method].auc >= auc - 1.5
-            assert cells[method].ap >= ap - 1.5
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "DW"])  # which takes a while
+def test_a_stored_run_can_be_run_again(method: str) -> None:
+    """Another machine rounds differently, which moves scores by a few thousandths at most."""
+    archive = Archive.read(DOCS / "data" / "one-split.json")
+    stored = {result.task: result for result in archive.results}[Task("cora", method, split=0, seed=0)]
+    found = run_task(stored.task)
+    assert (found.auc, found.ap) == pytest.approx((stored.auc, stored.ap), abs=0.003)

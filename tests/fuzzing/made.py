@@ -1,7 +1,7 @@
 """Graphs that are known before they are written: nodes with ids of many kinds, links, weights, features, labels.
 
 A `MadeGraph` says what has to come back, in plain Python; nothing of the library that reads takes part in making it.
-Ids are compared as text, the blanks around them left out, as docs/files.md has it.
+Ids are compared as text, the spaces around them left out, as docs/files.md has it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ STYLES: dict[str, Style] = {
 
 
 def stripped(text: str) -> str:
-    """Without the blanks around it; of the many kinds of blanks, those that are used around ids here."""
+    """Without the spaces around it; of the many kinds of spaces, those that are used around ids here."""
     return text.strip(" \t")
 
 
@@ -136,7 +136,7 @@ def _weight(random: Random) -> float:
 
 
 def make_columns(random: Random, num_rows: int) -> list[Column]:
-    """Columns of numbers, of true and false, and of categories, with the features that docs/files.md makes of them."""
+    """Columns of numbers, of true and false, and categorical, with the features that docs/files.md makes of them."""
     makers = (_numbers, _numbers, _booleans, _categories)
     return [random.choice(makers)(f"f{place}", random, num_rows) for place in range(random.randint(1, 4))]
 

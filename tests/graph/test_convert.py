@@ -13,7 +13,8 @@ import torch
 from numpy.testing import assert_array_equal
 
 from helpers import message_of
-from vgae.graph.graph import Cleaning, Graph
+from vgae.graph.cleaning import Cleaning
+from vgae.graph.graph import Graph
 
 with warnings.catch_warnings():  # importing PyTorch Geometric warns of what it uses itself
     warnings.simplefilter("ignore")
@@ -29,13 +30,13 @@ EXPECTED = Graph.from_edges(LINKS, num_nodes=NUM_NODES)
 
 
 def both_directions() -> list[tuple[int, int]]:
-    return LINKS + [(head, tail) for tail, head in LINKS]
+    return LINKS + [(target, source) for source, target in LINKS]
 
 
 def adjacency() -> Any:
     matrix = np.zeros((NUM_NODES, NUM_NODES))
-    for tail, head in both_directions():
-        matrix[tail, head] = 1
+    for source, target in both_directions():
+        matrix[source, target] = 1
     return sp.csr_array(matrix)
 
 
@@ -390,7 +391,7 @@ def test_a_digraph_keeps_its_directions() -> None:
         (3, 4): 1,
     }
     assert not Graph.of(networkx_graph()).directed
-    assert str(graph.cleaning).endswith(", 1 links kept in both directions")
+    assert str(graph.cleaning).endswith("1 link in both directions")
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])

@@ -21,7 +21,8 @@ import vgae
 from helpers import message_of
 from vgae.graph import graph as graph_module
 from vgae.graph.checks import check_node_ids
-from vgae.graph.graph import Cleaning, Graph
+from vgae.graph.cleaning import Cleaning
+from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray
 
 PATH = [(0, 1), (1, 2), (2, 3)]
@@ -43,7 +44,7 @@ def test_edges_are_symmetrised_merged_and_counted() -> None:
     graph = Graph.from_edges(rows)
     assert graph.edges.tolist() == [[0, 1], [1, 3], [2, 4]]
     assert graph.cleaning == Cleaning(rows_given=10, self_loops_dropped=3, duplicates_merged=2, reversed_merged=2)
-    assert str(graph.cleaning) == ("10 rows read: 2 duplicates and 2 reversed links merged, 3 self-loops dropped")
+    assert str(graph.cleaning) == "10 rows read: 2 duplicates and 2 reversed links merged, 3 self-loops dropped"
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=60))
@@ -61,6 +62,22 @@ def test_any_rows_give_the_adjacency_and_the_counts_of_a_dense_reference(rows: l
         duplicates_merged=sum(Counter(proper).values()) - len(set(proper)),
         reversed_merged=len(set(proper)) - len(links),
     )
+
+
+@pytest.mark.parametrize(
+    ("cleaning", "words"),
+    [
+        (Cleaning(5), "5 rows read: nothing merged or dropped"),
+        (Cleaning(1), "1 row read: nothing merged or dropped"),
+        (Cleaning(5, 1, 1, 1), "5 rows read: 1 duplicate and 1 reversed link merged, 1 self-loop dropped"),
+        (Cleaning(5429, reversed_merged=151), "5,429 rows read: 151 reversed links merged"),
+        (Cleaning(9, 2, 3), "9 rows read: 3 duplicates merged, 2 self-loops dropped"),
+        (Cleaning(9, reversed_kept=1), "9 rows read: 1 link in both directions"),
+        (Cleaning(9, 0, 1, reversed_kept=2), "9 rows read: 1 duplicate merged, 2 links in both directions"),
+    ],
+)
+def test_what_was_merged_and_dropped_is_said_with_the_right_plurals(cleaning: Cleaning, words: str) -> None:
+    assert str(cleaning) == words
 
 
 def test_the_adjacency_is_float32_csr_with_sorted_indices() -> None:
@@ -670,7 +687,7 @@ def test_features_cannot_be_matched_to_ids_that_only_edges_name() -> None:
 
 def test_too_few_feature_rows_are_blamed_on_the_features() -> None:
     message = message_of(lambda: Graph.from_edges([(0, 1), (1, 4)], features=np.ones((4, 2))))
-    assert message == "features: there are 4 rows, but the edges name the node 4; give exactly one row per node."
+    assert message == "features: 4 rows given, but the edges name the node 4; give exactly one row per node."
 
 
 def test_integer_ids_beyond_64_bits_stay_integers() -> None:
@@ -743,6 +760,8 @@ def test_a_weight_that_is_none_is_named_by_its_row(wrong: float) -> None:
 
 
 def test_weights_that_do_not_fit_are_refused() -> None:
-    assert "each of the 3 rows, got the shape (2,)" in message_of(lambda: Graph.from_edges(PATH, weights=[1, 2]))
+    assert "expected one per row, 3 in all, got the shape (2,)" in message_of(
+        lambda: Graph.from_edges(PATH, weights=[1, 2])
+    )
     assert "must be a number" in message_of(lambda: Graph.from_edges(PATH, weights=["a", "b", "c"]))
     assert "add up to too large" in message_of(lambda: Graph.from_edges([(0, 1), (0, 1)], weights=[3e38, 3e38]))

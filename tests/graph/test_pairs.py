@@ -18,10 +18,10 @@ from vgae.graph.pairs import (
     distinct,
     from_ranks,
     num_pairs,
-    shown,
     to_ranks,
-    whole_number,
 )
+from vgae.options import whole_number
+from vgae.words import shown
 
 integers = st.lists(st.integers(-20, 20), max_size=40).map(lambda values: np.array(values, dtype=np.int64))
 

@@ -176,7 +176,7 @@ def test_a_graph_too_dense_for_its_negatives_is_refused() -> None:
 )
 def test_a_seed_that_is_no_natural_number_is_refused(seed: Any) -> None:
     message = message_of(lambda: split_links(GRAPH, seed=seed))
-    assert message.startswith("seed: a whole number of at ")
+    assert message.startswith("seed: a whole number from 0 to 18446744073709551615 is needed, got ")
     assert len(message) < 200
 
 
@@ -434,7 +434,7 @@ def test_a_pair_of_one_set_planted_in_another_is_a_leak(
 @pytest.mark.parametrize("name", SETS[1:])
 def test_a_pair_twice_in_one_set_is_a_leak(split: LinkSplit, name: str, direction: int) -> None:
     planted = parts_of(split)[name][:1, ::direction]
-    with pytest.raises(LeakError, match=f"^{name}: 1 rows repeat a pair of the same set\\.$"):
+    with pytest.raises(LeakError, match=f"^{name}: 1 row repeats a pair of the same set\\.$"):
         adding(split, name, planted).audit()
 
 

@@ -173,11 +173,11 @@ def test_the_seed_decides_the_graph(make: Callable[[int], Graph]) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: stochastic_block_model(5, 0), ["num_blocks", "0 blocks", "5 nodes"]),
-        (lambda: stochastic_block_model(5, 6), ["num_blocks", "6 blocks", "5 nodes"]),
+        (lambda: stochastic_block_model(5, 0), ["num_blocks: a whole number from 1 to 5 is needed, got 0."]),
+        (lambda: stochastic_block_model(5, 6), ["num_blocks: a whole number from 1 to 5 is needed, got 6."]),
         (lambda: stochastic_block_model(50, 8, feature_dim=7), ["feature_dim", "7 words", "8 blocks"]),
         (lambda: stochastic_block_model(50, 2, degree_within=0, degree_between=0), ["no links"]),
-        (lambda: rmat(100, 0), ["num_edges", "0 distinct edges", "at most 2,475"]),
+        (lambda: rmat(100, 0), ["num_edges: a whole number from 1 to", "is needed, got 0."]),
         (lambda: rmat(100, 2476), ["num_edges", "2,476 distinct edges", "at most 2,475"]),
         (lambda: rmat(2, 1), ["num_edges", "at most 0"]),
     ],

@@ -18,7 +18,8 @@ from numpy.testing import assert_array_equal
 
 from helpers import message_of
 from vgae.errors import InputError
-from vgae.graph.graph import Cleaning, Graph
+from vgae.graph.cleaning import Cleaning
+from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray
 from vgae.io import datasets
 from vgae.io.catalog import DATASETS, cache_folder, cache_path

@@ -57,6 +57,6 @@ def test_embeddings_as_text_of_word2vec(tmp_path: Path) -> None:
     values = np.array([[1.5, -2.0], [0.25, 3.0]], dtype=np.float32)
     write_embeddings(tmp_path / "z.txt", ["a", "b"], values)
     assert (tmp_path / "z.txt").read_text() == "2 2\na 1.5 -2\nb 0.25 3\n"
-    assert "holds blanks" in message_of(lambda: write_embeddings(tmp_path / "w.txt", ["a b", "c"], values))
+    assert "holds spaces" in message_of(lambda: write_embeddings(tmp_path / "w.txt", ["a b", "c"], values))
     assert not (tmp_path / "w.txt").exists()
     assert "such an ending" in message_of(lambda: write_embeddings(tmp_path / "z.xyz", ["a", "b"], values))

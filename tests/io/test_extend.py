@@ -55,7 +55,7 @@ def test_more_nodes_and_links_give_the_graph_of_all_of_them(tmp_path: Path, load
     ).graph
     assert by_id(found.graph) == by_id(whole)
     assert found.graph.ids_of(np.arange(20)).tolist() == loaded.graph.ids_of(np.arange(20)).tolist()
-    assert found.notes == ("3 links and 2 nodes more",)
+    assert found.notes == ("3 links and 2 nodes added",)
 
 
 def test_links_alone_and_nodes_alone_can_be_added(tmp_path: Path, loaded: LoadedGraph) -> None:
@@ -115,7 +115,7 @@ def test_columns_of_new_links_are_found_as_those_of_links(
         (None, "new,1,red\n", {"header": False}, "header: this is about a table of links"),
         ("p0,p10,1\n", None, {}, "weight: the links of this graph have weights; name the column"),
         ("p0,p10,heavy\n", None, {"weight": "3"}, "row 1 has the weight heavy"),
-        (None, "p7,1,red\n", {}, "row 1 is about the node 'p7', which is known already"),
+        (None, "p7,1,red\n", {}, "row 1 is about the node 'p7', which the graph already has"),
         (None, "new,1,red\nnew,2,red\n", {}, "row 1 and row 2 are both about the node 'new'"),
         (None, "new,old,red\n", {}, "row 1 has 'old' in the column 'age'"),
         (None, "new,,red\n", {}, "row 1 has no value in the column 'age'"),
@@ -138,9 +138,9 @@ def test_what_does_not_fit_is_named(
 def test_unknown_categories_are_told_and_missing_columns_named(tmp_path: Path, loaded: LoadedGraph) -> None:
     nodes = write(tmp_path / "more.csv", "id,colour,age\nnew,pink,4\n")
     found = vgae.read_more(loaded.graph, loaded.recipe, nodes=nodes)
-    assert "1 values of the column colour are categories that are not known" in found.node_notes
+    assert "1 value of the column colour is an unknown category" in found.node_notes
     np.testing.assert_array_equal(dense(found.graph)[20, 1:], [0, 0, 0])
     with pytest.raises(InputError, match="there is no column 'age'; its columns are colour"):
         vgae.read_more(loaded.graph, loaded.recipe, nodes=write(tmp_path / "m.csv", "id,colour\nnew,red\n"))
-    with pytest.raises(InputError, match="1 columns beside the ids, but the model was trained on 4 features"):
+    with pytest.raises(InputError, match="1 column besides the ids, but the model was trained on 4 features"):
         vgae.read_more(loaded.graph, None, nodes=write(tmp_path / "m.csv", "id,colour\nnew,3\n"))

@@ -77,7 +77,7 @@ def test_attributes_are_used_only_if_asked_for(tmp_path: Path) -> None:
     loaded = read_any(path)
     assert loaded.graph.features is None
     assert loaded.graph.weights is None
-    assert loaded.notes == ("1 nodes have no links",)
+    assert loaded.notes == ("1 node has no links",)
     labelled = read_graph(path, label="colour")
     assert labelled.labels is not None
     assert labelled.features is None

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from helpers import message_of
-from vgae.graph.graph import Cleaning, Graph
+from vgae.graph.cleaning import Cleaning
+from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.io.atomic import atomic_write
 from vgae.io.graphs import read_npz_graph, write_graph

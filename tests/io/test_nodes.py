@@ -56,10 +56,10 @@ def test_every_kind_of_column_becomes_its_features(tmp_path: Path) -> None:
     assert loaded.recipe.features == ("age", "member", "colour=blue", "colour=green", "colour=red")
     assert loaded.node_notes == (
         "columns are split at commas",
-        "3 columns became 5 features (1 numeric, 1 of categories, 1 boolean)",
-        "1 missing values filled in",
-        "2 classes, 1 nodes without",
-        "1 nodes have no links",
+        "3 columns became 5 features (1 numeric, 1 categorical, 1 boolean)",
+        "1 missing value filled in",
+        "2 classes, 1 node without one",
+        "1 node has no links",
     )
     about_links, about_nodes = loaded.report("L")
     assert about_links == "L: columns are split at commas; the first row is a link, not a header"
@@ -96,7 +96,7 @@ def test_what_is_missing_is_filled_in_on_request(tmp_path: Path, impute: str, fi
     loaded = read(tmp_path, text, impute=impute)
     assert_array_equal(features_of(loaded), [[1, 0, 1], [filled, 0, 0], [3, 1, 0], [filled, 0, 0]])
     assert "2 missing values filled in" in loaded.node_notes
-    assert f"1 nodes of {tmp_path / 'links.csv'} have no row, and their features are filled in" in loaded.node_notes
+    assert f"1 node of {tmp_path / 'links.csv'} has no row, and its features are filled in" in loaded.node_notes
     scaled = features_of(read(tmp_path, text, impute=impute, standardise=True))
     assert_allclose(scaled[:, 0], [-1, filled - 2, 1, filled - 2])
 
@@ -154,7 +154,7 @@ def test_comments_and_empty_lines_do_not_hide_the_header(tmp_path: Path, text: s
 def test_columns_that_hold_nothing_are_left_out(tmp_path: Path) -> None:
     loaded = read(tmp_path, "id,x,y\na,,1\nb,,2\nc,NA,3\nd,,4\n")
     assert features_of(loaded).tolist() == [[1], [2], [3], [4]]
-    assert "the column x holds nothing and is left out" in loaded.node_notes
+    assert "the column x is empty and left out" in loaded.node_notes
 
 
 CELLS = {
@@ -234,12 +234,12 @@ def test_a_recipe_gives_other_nodes_the_same_features(tmp_path: Path, kind: Call
     assert notes == ()
     features, notes = recipe.apply(kind({"good": ["false"], "x": ["3"], "colour": ["pink"]}))
     assert_array_equal(sp.csr_array(features).toarray(), [[0, 0, 0, 0, 0]])
-    assert notes == ("1 values of the column colour are categories that are not known",)
+    assert notes == ("1 value of the column colour is an unknown category",)
     for bad, words in (
         ({"good": [True], "colour": ["red"]}, "there is no column 'x'; its columns are good, colour"),
         ({"good": [True], "x": ["big"], "colour": ["red"]}, "row 1 has 'big' in the column 'x'"),
         ({"good": [True], "x": [1e39], "colour": ["red"]}, "beyond the largest number of 32 bits"),
-        ({"good": ["yes"], "x": [1], "colour": ["red"]}, "'good' is expected to hold true and false alone"),
+        ({"good": ["yes"], "x": [1], "colour": ["red"]}, "'good' should hold true and false only"),
         ({"good": [True], "x": [1], "colour": [None]}, "row 1 has no value in the column 'colour'"),
     ):
         assert words in message_of(lambda bad=bad: recipe.apply(kind(bad)))  # type: ignore[misc]
@@ -269,8 +269,8 @@ def test_what_is_no_recipe_is_refused(content: Any) -> None:
         (b"id,x\na,1\n,2\n", "row 2 has no id in the column 'id'"),
         (b"id,x\na,1\nb,2\nc,\nd,4\n", "row 3 has no value in the column 'x'"),
         (b"id,x\na,1\nb,nan\nc,1\nd,4\n", "row 2 has no value in the column 'x'"),
-        (b"id,x\na,1\nb,2\nc,5\n", "1 nodes of {links} have no row in it, such as 'd'"),
-        (b"id,x\nA,1\nB,2\n", "none of its ids occurs in {links}; it has ids such as 'A', the other such as 'a'"),
+        (b"id,x\na,1\nb,2\nc,5\n", "1 node of {links} has no row in it, such as 'd'"),
+        (b"id,x\nA,1\nB,2\n", "none of its ids occurs in {links}; its ids are like 'A', the others like 'a'"),
         (b"id,id\na,1\n", "names the column 'id' twice"),
         (b"id;x\na;1\nb;2,5\nc;0,5\nd;,5\n", "row 2 has '2,5' in the column 'x'; write numbers with a decimal point"),
         (
@@ -305,7 +305,7 @@ def test_bad_options_and_files_are_named(tmp_path: Path, monkeypatch: pytest.Mon
     table = pa.table({"id": ["a", "b", "c", "d"], "when": pa.array([0, 1, 2, 3], pa.timestamp("s"))})
     pq.write_table(table, tmp_path / "when.parquet")
     message = message_of(lambda: read_any(links, features=tmp_path / "when.parquet"))
-    assert "the column 'when' holds timestamp[ms], which is no feature" in message
+    assert "the column 'when' holds timestamp[ms], which cannot become a feature" in message
     whole = (tmp_path / "when.parquet").read_bytes()
     assert "not a readable Parquet file" in message_of(
         lambda: read(tmp_path, whole[: len(whole) // 2], name="half.parquet")
@@ -346,13 +346,13 @@ def test_weights_of_a_table_are_read_and_told(tmp_path: Path) -> None:
     assert loaded.graph.directions.tolist() == [0, 1]
     assert loaded.notes[-2:] == (
         "weights are w, from 3.5 to 1000: those of merged links are added up",
-        "links are directed, which is kept, but the models treat them as undirected",
+        "links are directed, but the models treat them as undirected",
     )
     (tmp_path / "twice.csv").write_text("x,y,1.5\ny,x,1.5\ny,y,90\n")
     twice = read_any(tmp_path / "twice.csv", weight="3")
     assert twice.graph.weights is not None
     assert twice.graph.weights.tolist() == [1.5]
-    assert twice.notes[-1].endswith("every link is given in both directions with one weight, which counts once")
+    assert twice.notes[-1].endswith("every link is given in both directions with the same weight, which counts once")
 
 
 @pytest.mark.parametrize("value", ["heavy", "", "NaN", "0", "-1", "1e400", "1e-60", "inf"])

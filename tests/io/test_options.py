@@ -49,7 +49,7 @@ def test_columns_may_be_numbers_of_any_type(links: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [0, 4, -1, "9" * 5000])
 def test_a_column_that_is_not_there_is_named(links: Path, wrong: Any) -> None:
-    words = f"{links}: there is no column '{str(wrong)[:400]}"
+    words = f"{links}: there is no column '{str(wrong)[:100]}"
     assert message_of(lambda: vgae.read_graph(links, source=wrong)).startswith(words)
 
 

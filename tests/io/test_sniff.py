@@ -16,7 +16,7 @@ from helpers import message_of
 from vgae.io.exports import write_csv
 from vgae.io.tables import LoadedGraph, read_any, read_pairs
 
-# Ids are read without the blanks around them. A byte order mark is none of a text's letters, and a first line "# x" of
+# Ids are read without the spaces around them. A byte order mark is none of a text's letters, and a first line "# x" of
 # a table without a header is taken for a comment, which is told.
 LETTERS = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="\ufeff")
 STARTS = st.sampled_from(["", "#", "%", '"', "'", ",", ";", "|", " ", "\n", "a", "1", "-0", "007", "=", "+"])
@@ -133,7 +133,7 @@ AB, BC = frozenset("ab"), frozenset("bc")
     [
         (",source,target\n0,a,b\n1,b,c\n", {AB, BC}, "links are the columns source and target, by their names"),
         ("\tsource\ttarget\n0\ta\tb\n1\tb\tc\n", {AB, BC}, "links are the columns source and target, by their names"),
-        (";who;whom\n0;a;b\n1;b;c\n", {AB, BC}, "the first column, which has no name, holds the numbers of the rows"),
+        (";who;whom\n0;a;b\n1;b;c\n", {AB, BC}, "the first column, which has no name, holds row numbers"),
         (",0,1\n0,a,b\n1,b,c\n", {AB, BC}, "which has no name"),
         ("Unnamed: 0,who,whom\n5,a,b\n9,b,c\n", {AB, BC}, "which has no name"),
         ('"","from","to"\n"1","a","b"\n"2","b","c"\n', {AB, BC}, "links are the columns from and to, by their names"),
@@ -147,17 +147,17 @@ AB, BC = frozenset("ab"), frozenset("bc")
         ("n1,n2\nn3,n4\n", {frozenset(("n1", "n2")), frozenset(("n3", "n4"))}, "the first row is a link"),
         ("u,v\nv,w\n", {frozenset("uv"), frozenset("vw")}, "the first row is a link"),
         ("a;b;2020-01-01\nc;b;2021-10-10\n", {AB, BC}, "the first row is a link"),
-        ('"a ",b\na,c\nb,c\n', {AB, BC, frozenset("ac")}, "ids that differ in nothing else are taken for one"),
-        ("a, b\nb, c\n", {AB, BC}, "blanks around ids are left out"),
+        ('"a ",b\na,c\nb,c\n', {AB, BC, frozenset("ac")}, "ids that differ in nothing else are merged"),
+        ("a, b\nb, c\n", {AB, BC}, "spaces around ids are removed"),
         ("% sym weighted\n% 3 3 3\na b\t5\nb c\t6\n", {frozenset(("a b", "5")), frozenset(("b c", "6"))}, "tabs"),
-        ("% sym weighted\n% 3 3 3\n1 2\t5\n2 3\t6\n", {frozenset("12"), frozenset("23")}, "2 lines that start with"),
-        ("# FromNodeId\tToNodeId\n1\t2\n2\t3\n", {frozenset("12"), frozenset("23")}, "1 line that starts with # or %"),
+        ("% sym weighted\n% 3 3 3\n1 2\t5\n2 3\t6\n", {frozenset("12"), frozenset("23")}, "2 comment lines (# or %)"),
+        ("# FromNodeId\tToNodeId\n1\t2\n2\t3\n", {frozenset("12"), frozenset("23")}, "1 comment line (# or %) skipped"),
         ("#source,target\na,b\nb,c\n", {AB, BC}, "the first row is a header"),
         ("#a,b\nb,%c\nx,#a\n", {frozenset(("#a", "b")), frozenset(("b", "%c")), frozenset(("x", "#a"))}, "a link"),
-        ("a,b\n#note, and, more\n#c,b\n", {AB, frozenset(("#c", "b"))}, "1 line that starts with # or % passed over"),
+        ("a,b\n#note, and, more\n#c,b\n", {AB, frozenset(("#c", "b"))}, "1 comment line (# or %) skipped"),
         ("sep=;\na;b;1,5\nb;c;2,5\n", {AB, BC}, "split at semicolons, as the first line says"),
         ("Lee, A;Doe, J\nRoe, J;Lee, A\n", {frozenset(("Lee, A", "Doe, J")), frozenset(("Roe, J", "Lee, A"))}, ""),
-        ('"x  y" b\nb "c\td"\n', {frozenset(("x  y", "b")), frozenset(("b", "c\td"))}, "split at blanks"),
+        ('"x  y" b\nb "c\td"\n', {frozenset(("x  y", "b")), frozenset(("b", "c\td"))}, "split at spaces"),
         ("a,b\rb,c\r", {AB, BC}, ""),
         ("a,b\nb,c\n\n \n\t\n", {AB, BC}, ""),
         ('#a;"b\nx"\n"b\nx";c\n', {frozenset(("#a", "b\nx")), frozenset(("b\nx", "c"))}, ""),
@@ -178,10 +178,10 @@ SIZES = (3, 4, 12)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a;b,c\nd;e,f\n", "may be split at commas or at semicolons; say which (delimiter)"),
-        ("1 2,5\n3 4,5\n", "may be split at commas or at blanks"),
-        (",who,whom\nr1,a,b\nr2,b,c\n", "the first column has no name; say which are the ends (source, target)"),
-        ("source,target\n1,2\nsource,target\n2,3\n", "row 2 is the header once more"),
+        ("a;b,c\nd;e,f\n", "may be split at commas or at semicolons; say at which (delimiter)"),
+        ("1 2,5\n3 4,5\n", "may be split at commas or at spaces"),
+        (",who,whom\nr1,a,b\nr2,b,c\n", "the first column has no name; say which columns are the ends"),
+        ("source,target\n1,2\nsource,target\n2,3\n", "row 2 is the header again"),
         ("New York,a\nLos Angeles,b\nSan Jose,New York,x\n", "line 3 has 3 columns where the others have 2"),
         ('a,b\n"c,d\n' + "e,f\n" * 100_000, "from line 2 on, 100,001 lines are one row of 1 column"),
         ('a,b\nc,"d\n' + "e,f\n" * 100_000, "a quotation mark is opened and never closed"),
@@ -195,7 +195,7 @@ SIZES = (3, 4, 12)
         ("*Vertices 2\n1 a\n2 b\n", "Pajek"),
         ("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n", "git lfs pull"),
         ("# a\n% b\n", "only comments"),
-        ("%x,\r,source,target\n1,2,3,4\n", "its lines end in several ways"),
+        ("%x,\r,source,target\n1,2,3,4\n", "its lines end in different ways"),
         ("\u2028", "one column only"),
         ("\n\n\ufeff", "one column only"),
         ('from,to"', "only a header"),
@@ -231,7 +231,7 @@ def test_a_small_square_table_of_links_is_none_of_a_matrix(tmp_path: Path, size:
         b"#" + b" " * 1_000_000 + b"x\na b\nb c\n",
     ],
 )
-def test_a_million_blanks_are_read_in_one_pass(tmp_path: Path, text: bytes) -> None:
+def test_a_million_spaces_are_read_in_one_pass(tmp_path: Path, text: bytes) -> None:
     assert links_of(read_text(tmp_path, text, "links.txt")) == {AB, BC}
 
 

@@ -290,7 +290,7 @@ def checkpoint(tmp_path: Path, split: vgae.LinkSplit) -> Path:
     [
         ({"latent_dim": 5}, "latent_dim 4, not 5"),
         ({"iterations": 24}, "iterations 12, not 24"),
-        ({"model": "gae", "seed": 3}, "model vgae, not gae; seed 0, not 3"),
+        ({"model": "gae", "seed": 3}, "model vgae, not gae; posterior normal, not delta; seed 0, not 3"),
     ],
 )
 def test_checkpoint_of_another_config_names_the_option(

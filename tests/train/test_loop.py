@@ -192,6 +192,17 @@ def test_bad_options_are_named(option: str, value: object, words: str) -> None:
         replace(Config(), **{option: value})  # type: ignore[arg-type]
 
 
+def test_another_model_has_its_own_parts_unless_others_were_given() -> None:
+    assert replace(Config(), model="gae") == Config(model="gae")
+    assert replace(Config(model="gae"), model="vgae") == Config()
+    kept = replace(Config(model="gae"), seed=3).composition.posterior
+    assert kept == Config(model="gae").composition.posterior != Config().composition.posterior
+    given = Config(model="gae", posterior="normal")  # type: ignore[arg-type]
+    assert replace(given, seed=3).composition.posterior == Config().composition.posterior
+    assert given != Config(model="gae")
+    assert Config(posterior="normal") == Config()  # type: ignore[arg-type]  # given or not, it is the same
+
+
 @pytest.mark.parametrize("name", ["tpu9", "mps", "cuda:77"])
 def test_missing_devices_are_named(name: str) -> None:
     with pytest.raises(InputError, match="device"):

@@ -12,7 +12,6 @@ from vgae.cli.opening import open_run
 from vgae.cli.options import CsvOptions, DrawOptions, Json, LinkOutputOptions, OtherGraphOptions, RunFolder
 from vgae.errors import InputError
 from vgae.estimators.predict import Links
-from vgae.graph.graph import Graph
 from vgae.io.embeddings import write_embeddings
 from vgae.io.exports import without_formulas, write_csv
 from vgae.io.tables import read_pairs
@@ -30,7 +29,7 @@ def embed(
 ) -> None:
     """Write the embedding of every node, with its id."""
     fitted = open_run(run_folder, other)
-    write_embeddings(out, _ids(fitted.graph_), fitted.transform(), spreadsheet_safe=csv.spreadsheet_safe)
+    write_embeddings(out, fitted.graph_.ids, fitted.transform(), spreadsheet_safe=csv.spreadsheet_safe)
     note(f"wrote {_count(fitted.graph_.num_nodes, 'embedding')} to {out}")
 
 
@@ -52,7 +51,7 @@ def recommend(
         raise InputError("--node and --every-node: give one of the two, some nodes or all of them.")
     _check(output)
     fitted = open_run(run_folder, other)
-    ids = _ids(fitted.graph_)
+    ids = fitted.graph_.ids
     nodes = list(range(len(ids))) if every_node else _indices_of(ids, node) if node else None
     _give_links(fitted.recommend(top, nodes, samples=draws.samples, seed=draws.seed), ids, output)
 
@@ -67,7 +66,7 @@ def similar(
 ) -> None:
     """List the nodes that are nearest to one."""
     fitted = open_run(run_folder, other)
-    ids = _ids(fitted.graph_)
+    ids = fitted.graph_.ids
     near = [(str(ids[index]), cosine) for index, cosine in fitted.similar(_indices_of(ids, [node])[0], top)]
     if as_json:
         print_json({"node": node, "similar": [{"node": name, "cosine": cosine} for name, cosine in near]})
@@ -88,7 +87,7 @@ def predict(
     if other.graph is None and other.new_links is None:
         other = replace(other, **dict.fromkeys(COLUMNS))  # they are about the pairs alone
     fitted = open_run(run_folder, other)
-    ids = _ids(fitted.graph_)
+    ids = fitted.graph_.ids
     index = read_pairs(pairs, [str(name) for name in ids], **columns)
     _give_links(fitted.predict_links(index, samples=draws.samples, seed=draws.seed), ids, output)
 
@@ -117,11 +116,6 @@ def _give_links(links: Links, ids: Sequence[Any], output: LinkOutputOptions) -> 
 def _check(output: LinkOutputOptions) -> None:
     if output.spreadsheet_safe and output.out is None:
         raise InputError("--spreadsheet-safe: this option is for csv files; name one with --out.")
-
-
-def _ids(graph: Graph) -> list[Any]:
-    """The nodes' own ids, or their indices where they have none."""
-    return list(range(graph.num_nodes)) if graph.node_ids is None else graph.node_ids.tolist()
 
 
 def _indices_of(ids: Sequence[Any], names: list[str]) -> list[int]:

@@ -7,7 +7,7 @@ of it, and the function is given one object of the class. Names, types, defaults
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from vgae.io.options import LinkOptions, NodeOptions
 from vgae.options import Option, Options, option, options_of
 
 PICTURES = ("latent", "training", "ranking", "reliability")  # the kinds that `vgae plot` draws
@@ -31,24 +32,24 @@ Json = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 # ------------------------------------------------------------------------------------------------------ sets of options
 
 
-@dataclass(frozen=True)
-class TableOptions(Options):
-    """How a graph is read from a file."""
+def same_option(cls: Any, name: str) -> Any:
+    """A field with the default, the check and the help that it has in another class."""
+    of = {each.name: each for each in fields(cls)}[name]
+    return field(default=of.default, metadata=of.metadata)
 
-    source: str | None = option(None, help="Column of the table with one end of each link, by name or number.")
-    target: str | None = option(None, help="Column with the other end.")
-    delimiter: str | None = option(None, help="Character between the columns of a table.")
-    header: bool | None = option(None, help="Whether a table's first row is a header.")
-    weight: str | None = option(None, help="Column with the weight of a link, or edge attribute of GraphML.")
-    directed: bool = option(False, help="Links go from source to target; models treat them as undirected.")
+
+@dataclass(frozen=True)
+class NodeTableOptions(Options):
+    """A table with a row for each node."""
+
     features: Path | None = option(
         None, convert=Path, help="Table of nodes, whose columns become features: csv, tsv, txt, parquet."
     )
-    id: str | None = option(None, help="Column of that table with the id.  [default: the first]")
-    label: str | None = option(None, help="Column of that table with the class, or node attribute of GraphML.")
-    standardise: bool = option(False, help="Bring numeric columns to mean 0 and standard deviation 1.")
-    impute: str | None = option(None, help="How to fill in missing values in the table of nodes: mean or zero.")
-    node_attributes: bool = option(False, help="Make features of the node attributes of GraphML.")
+
+
+@dataclass(frozen=True)
+class TableOptions(NodeOptions, NodeTableOptions, LinkOptions):
+    """How a graph is read from a file."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +60,15 @@ class OtherGraphOptions(Options):
     new_links: Path | None = option(
         None, convert=Path, help="Table of links to add to the run's graph, also to new nodes."
     )
-    source: str | None = option(None, help="Column of the table with one end of each link, by name or number.")
-    target: str | None = option(None, help="Column with the other end.")
-    weight: str | None = option(None, help="Column with the weight of a link, or edge attribute of GraphML.")
-    delimiter: str | None = option(None, help="Character between the columns of a table.")
-    header: bool | None = option(None, help="Whether a table's first row is a header.")
+    source: str | None = same_option(LinkOptions, "source")
+    target: str | None = same_option(LinkOptions, "target")
+    weight: str | None = same_option(LinkOptions, "weight")
+    delimiter: str | None = same_option(LinkOptions, "delimiter")
+    header: bool | None = same_option(LinkOptions, "header")
     features: Path | None = option(
         None, convert=Path, help="Table of the nodes of that graph, or of new nodes to add to the run's."
     )
-    id: str | None = option(None, help="Column of that table with the id.  [default: the first]")
+    id: str | None = same_option(NodeOptions, "id")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from vgae.experiments.paper import paper_result
+from vgae.model.spec import FAMILIES
 from vgae.runs.run import Run
 
 
@@ -27,4 +28,6 @@ def run_summary(folder: Path, run: Run) -> dict[str, Any]:
 
 def paper_scores(run: Run) -> tuple[float, float] | None:
     """The AUC and AP that the paper reports for the same model on the same dataset, if it does."""
+    if any(getattr(run.config, family) is not None for family in FAMILIES):
+        return None  # a part of it is not the paper's
     return paper_result(run.facts.dataset, run.config.model, features=run.facts.num_features > 0)

@@ -52,7 +52,7 @@ def train(
     to = Destination(folder, output.overwrite, output.resume, output.checkpoint_every)
     with resume_hint(folder):
         if as_json:
-            print_json(run_summary(folder, make_run(source, config, to)))
+            print_json(run_summary(folder, make_run(source, config, to, QuietReporter())))
             return
         with ScreenReporter(config, to, f"{opened.name}: {opened.graph} · {opened.graph.cleaning}") as reporter:
             run = make_run(source, config, to, reporter)
@@ -64,7 +64,15 @@ def train(
         print_scores(run.metrics, paper_scores(run), ("auc", "ap"))
 
 
-class ScreenReporter(ProgressBar, Reporter):
+class QuietReporter(Reporter):
+    """Prints only what a person has to do something about."""
+
+    def on_waiting(self, text: str) -> None:
+        """Say why the run is not saved yet."""
+        note(text)
+
+
+class ScreenReporter(ProgressBar, QuietReporter):
     """Shows the progress of a training, and prints what happens to its folder."""
 
     def __init__(self, config: Config, to: Destination, first_line: str) -> None:
@@ -81,10 +89,6 @@ class ScreenReporter(ProgressBar, Reporter):
     def on_complete(self, folder: Path) -> None:
         """Say that there is nothing to do."""
         note(f"{folder}: this run is complete; there is nothing to resume")
-
-    def on_waiting(self, text: str) -> None:
-        """Say why the run is not saved yet."""
-        note(text)
 
 
 @contextmanager

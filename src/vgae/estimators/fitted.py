@@ -86,6 +86,5 @@ class Fitted:
         own = self.graph
         if graph.num_nodes < own.num_nodes:
             return False
-        first = np.arange(own.num_nodes)
-        same_nodes: bool = graph.node_ids is None or graph.ids_of(first).tolist() == own.ids_of(first).tolist()
+        same_nodes = graph.node_ids is None or graph.ids[: own.num_nodes] == own.ids
         return same_nodes and num_links_among(own.edges, graph) == own.num_edges

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,6 @@ from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs, check_nodes, check_pairs, num_pairs
 from vgae.graph.split import HeldOut
 from vgae.io.embeddings import arrow_table, data_frame
-from vgae.io.recipe import FeatureRecipe
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.draws import moments_of_draws
 from vgae.ops import Factors, known_pairs, top_of_all, top_of_each_row
@@ -39,6 +38,9 @@ from vgae.options import whole_number
 from vgae.runs.run import Run
 from vgae.train.config import Config, choose_device
 from vgae.train.state import LogEntry
+
+if TYPE_CHECKING:
+    from vgae.io.recipe import FeatureRecipe
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -165,11 +167,11 @@ class Predictor:
 
     def to_frame(self) -> Any:
         """The embeddings as a pandas data frame: columns z1, z2, …, the nodes' ids as index."""
-        return data_frame(self._node_ids(), self.transform())
+        return data_frame(self.graph_.ids, self.transform())
 
     def to_arrow(self) -> Any:
         """The embeddings as an Arrow table: `id`, z1, z2, …; `polars.from_arrow` takes it as it is."""
-        return arrow_table(self._node_ids(), self.transform())
+        return arrow_table(self.graph_.ids, self.transform())
 
     def to_pyg(self) -> Any:
         """The training graph for PyTorch Geometric: embeddings as `x`, links in both directions, `node_ids`."""
@@ -178,7 +180,7 @@ class Predictor:
         except ImportError:
             raise InputError("to_pyg needs PyTorch Geometric; install it with pip install 'vgae[pyg]'.") from None
         links = torch.tensor(np.concatenate([self.graph_.edges, self.graph_.edges[:, ::-1]]).T.copy())
-        return data.Data(x=torch.from_numpy(self.transform()), edge_index=links, node_ids=self._node_ids())
+        return data.Data(x=torch.from_numpy(self.transform()), edge_index=links, node_ids=list(self.graph_.ids))
 
     def logits(self, pairs: npt.ArrayLike) -> FloatArray:
         """Logits of links between pairs of node indices (M×2), at the posterior mean."""
@@ -314,11 +316,6 @@ class Predictor:
             generator=torch.Generator().manual_seed(int(stream.generate_state(1)[0])),
         )
         return Links(pairs, logits, found.mean.astype(np.float32), found.std.astype(np.float32))
-
-    def _node_ids(self) -> list[Any]:
-        """The nodes' own ids, or their indices where they have none."""
-        ids: list[Any] = self.graph_.ids_of(np.arange(self.graph_.num_nodes)).tolist()
-        return ids
 
     def metrics(self, held_out: HeldOut) -> dict[str, float]:
         """AUC and AP on held-out pairs, as fractions of 1; `vgae.evaluate` knows more metrics.

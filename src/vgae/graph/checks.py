@@ -14,7 +14,9 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph.convert import as_numpy, as_real, to_array, to_matrix
-from vgae.graph.pairs import AnyArray, Pairs, as_pairs, distinct, shown, whole_number
+from vgae.graph.pairs import AnyArray, Pairs, as_pairs, distinct
+from vgae.options import whole_number
+from vgae.words import count, shown
 
 FloatArray = npt.NDArray[np.float32]
 DirectionArray = npt.NDArray[np.int8]
@@ -22,18 +24,20 @@ FORWARD, BACKWARD, BOTH = 1, -1, 0  # of an edge (i, j) with i < j: from i to j,
 WEIGHTS_ARE = "a weight is a number above 0 and at most 3.4e38"
 MAX_NODES = 100_000_000  # beyond, codes and ranks of pairs would no longer be exact in 64 bits
 PLAIN = (str, bool, int, float, type(None), np.bool_, np.integer, np.float16, np.float32)
+MAX_SEED = 2**64 - 1
 MAX_BITS = 10_000  # of an integer: Python does not read back numbers of more than 4,300 digits
 MAX_DEPTH = 50  # of tuples in tuples
 
 
 def check_num_nodes(num_nodes: Any) -> int:
     """A number of nodes that a graph can have."""
-    number = whole_number(num_nodes, "num_nodes", 0, 2**64)
+    number = whole_number(num_nodes, "num_nodes", 0)
     if number == 0:
         raise InputError("The graph is empty: it has no nodes.")
     if number > MAX_NODES:
+        many = f"{number:,}" if number < 2**64 else "more than 2**64"  # Python writes out only so many digits
         raise InputError(
-            f"The graph would have {number:,} nodes, more than the {MAX_NODES:,} that are supported; "
+            f"The graph would have {many} nodes, more than the {MAX_NODES:,} that are supported; "
             "if its large integers are ids, give the list of them as node_ids."
         )
     return number
@@ -56,7 +60,7 @@ def check_of_nodes(values: Any, what: str, num_nodes: int) -> AnyArray:
     plain = isinstance(values, np.ndarray) and values.dtype.kind in "biufSU"
     array = values if plain or (isinstance(values, np.ndarray) and values.dtype == object) else to_array(values, what)
     if array.shape != (num_nodes,):
-        raise InputError(f"{what}: expected one entry for each of the {num_nodes} nodes, got {array.shape}.")
+        raise InputError(f"{what}: expected one entry for each of the {num_nodes} nodes, got the shape {array.shape}.")
     if array.dtype == object:
         _require_storable(array.tolist(), what)
     elif array.dtype.kind not in "biufSU":
@@ -77,7 +81,7 @@ def check_weights(weights: Any, num_rows: int) -> npt.NDArray[np.float64]:
     """Weights as numbers, one per row, or an error that names the first row that is wrong."""
     values = as_real(weights, "weights: every weight must be a number.").astype(np.float64)
     if values.shape != (num_rows,):
-        raise InputError(f"weights: expected one for each of the {num_rows} rows, got the shape {values.shape}.")
+        raise InputError(f"weights: expected one per row, {num_rows} in all, got the shape {values.shape}.")
     usable = usable_weights(values)
     if not usable.all():
         row = int(np.argmin(usable))
@@ -102,7 +106,7 @@ def usable_weights(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
 
 def check_directions(directions: Any, num_edges: int) -> DirectionArray:
     """A direction for each edge."""
-    problem = f"directions: 1, -1 or 0 is needed for each of the {num_edges} edges."
+    problem = f"directions: 1, -1 or 0 is needed for every edge, {num_edges} in all."
     array = as_real(directions, problem)
     if array.shape != (num_edges,) or not np.isin(array, (FORWARD, BACKWARD, BOTH)).all():
         raise InputError(problem)
@@ -116,7 +120,7 @@ def check_features(features: Any, num_nodes: int) -> FloatArray | sp.csr_array:
         raise InputError(f"features: expected a matrix with a row per node, got the shape {given.shape}.")
     if given.shape[0] != num_nodes:
         raise InputError(
-            f"features: there are {given.shape[0]} rows for {num_nodes} nodes; give exactly one row per node."
+            f"features: {count(given.shape[0], 'row')} for {count(num_nodes, 'node')}; give exactly one row per node."
         )
     sparse = sp.issparse(given)
     matrix: Any = _tidy_csr(given) if sparse else owned(given)

@@ -12,7 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from vgae.errors import InputError
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, as_int64, shown
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, as_int64
+from vgae.options import true_or_false
+from vgae.words import shown
 
 Built = TypeVar("Built")
 WASTED_CHARACTERS = 32  # for each text on average, at most, in an array of fixed width
@@ -143,7 +145,7 @@ def from_scipy(adjacency: Any, weighted: bool) -> Parts:
     edges = np.stack([matrix.row[stored], matrix.col[stored]], axis=1).astype(np.int64)
     entries = matrix.data[stored]
     _require_positive(entries, edges)
-    return Parts(edges, int(adjacency.shape[0]), weights=entries if flag(weighted, "weighted") else None)
+    return Parts(edges, int(adjacency.shape[0]), weights=entries if true_or_false(weighted, "weighted") else None)
 
 
 def from_networkx(graph: Any, features: Any, label: str | None, weight: str | None) -> Parts:
@@ -152,7 +154,9 @@ def from_networkx(graph: Any, features: Any, label: str | None, weight: str | No
         raise InputError(f"graph: expected a NetworkX graph, got {shown(graph)}.")
     nodes = list(graph.nodes)
     index = {node: position for position, node in enumerate(nodes)}
-    edges = np.array([(index[tail], index[head]) for tail, head in graph.edges()], dtype=np.int64).reshape(-1, 2)
+    edges = np.array([(index[source], index[target]) for source, target in graph.edges()], dtype=np.int64).reshape(
+        -1, 2
+    )
     if isinstance(features, str):
         features = _vectors(graph, features)
     labels = None if label is None else to_array(_attribute(graph, label, "label"), "labels")
@@ -196,13 +200,6 @@ def is_frame(data: Any) -> bool:
     """Whether this is a data frame of pandas or polars, or an Arrow table."""
     known = any(_comes_from(library, data) for library in ("pandas", "polars", "pyarrow"))
     return known and hasattr(type(data), "columns")
-
-
-def flag(value: Any, what: str) -> bool:
-    """True or False, and nothing that might mean it."""
-    if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{what}: True or False is needed, got {shown(value)}.")
-    return bool(value)
 
 
 def _comes_from(library: str, data: Any) -> bool:
@@ -303,9 +300,9 @@ def _edge_attribute(graph: Any, name: str) -> list[Any]:
     """One edge attribute of a NetworkX graph, for every edge."""
     _require_name(name, "weight")
     values = list(graph.edges(data=name))
-    for tail, head, value in values:
+    for source, target, value in values:
         if value is None:
-            raise InputError(f"The edge from {shown(tail)} to {shown(head)} has no attribute {name!r}.")
+            raise InputError(f"The edge from {shown(source)} to {shown(target)} has no attribute {name!r}.")
     return [value for _, _, value in values]
 
 

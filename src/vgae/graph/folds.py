@@ -14,9 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from vgae.errors import InputError
-from vgae.graph.pairs import IntArray, as_pairs, distinct, shown, whole_number
+from vgae.graph.checks import MAX_SEED
+from vgae.graph.pairs import IntArray, as_pairs, distinct
 from vgae.graph.samples import Labels, check_labels, codes_of, refuse_contradictions
-from vgae.graph.split import MAX_SEED, TEST_FRACTION
+from vgae.graph.split import TEST_FRACTION
+from vgae.options import whole_number
+from vgae.words import shown
 
 Rows = tuple[IntArray, IntArray]  # of training and test
 

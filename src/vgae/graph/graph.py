@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,29 +35,13 @@ from vgae.graph.checks import (
     check_weights,
     frozen,
     own_weights,
-    usable_weights,
 )
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains, distinct, shown
+from vgae.graph.cleaning import Cleaning, check_cleaning, simplify
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains
+from vgae.options import true_or_false
+from vgae.words import count, shown
 
 PARTS = ("features", "labels", "node_ids", "weights", "directions", "cleaning")
-
-
-@dataclass(frozen=True)
-class Cleaning:
-    """What was given and what had to be merged or dropped to make a simple undirected graph of it."""
-
-    rows_given: int = 0
-    self_loops_dropped: int = 0
-    duplicates_merged: int = 0
-    reversed_merged: int = 0
-    reversed_kept: int = 0  # links of a directed graph that go in both directions
-
-    def __str__(self) -> str:
-        kept = f", {self.reversed_kept:,} links kept in both directions" if self.reversed_kept else ""
-        return (
-            f"{self.rows_given:,} rows read: {self.duplicates_merged:,} duplicates and {self.reversed_merged:,} "
-            f"reversed links merged, {self.self_loops_dropped:,} self-loops dropped{kept}"
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,7 +103,7 @@ class Graph:
         other type become ids in the order of their first appearance. `weights` has a number above 0 for each row. With
         `directed`, rows go from their first endpoint to their second, and that is kept.
         """
-        directed = convert.flag(directed, "directed")
+        directed = true_or_false(directed, "directed")
         if features is not None:
             features = convert.to_matrix(features)
         pairs, ids = convert.index_endpoints(edges, node_ids)
@@ -135,18 +119,18 @@ class Graph:
             and pairs.max() >= features.shape[0]
         ):
             raise InputError(
-                f"features: there are {features.shape[0]} rows, but the edges name the node {pairs.max()}; "
+                f"features: {count(features.shape[0], 'row')} given, but the edges name the node {pairs.max()}; "
                 "give exactly one row per node."
             )
         if num_nodes is None:
             num_nodes = _count_nodes(pairs, ids, features)
         num_nodes = check_num_nodes(num_nodes)
         if ids is not None and num_nodes != len(ids):
-            raise InputError(f"num_nodes: {num_nodes} was given, but there are {len(ids)} node ids.")
+            raise InputError(f"num_nodes: {num_nodes} was given, but {count(len(ids), 'node id')} given.")
         pairs = check_pairs(pairs, num_nodes, "edges")
         if weights is not None:
             weights = check_weights(weights, len(pairs))
-        simple = _simplify(pairs, num_nodes, weights, directed)
+        simple = simplify(pairs, num_nodes, weights, directed)
         return cls(
             num_nodes=num_nodes,
             features=features,
@@ -320,11 +304,11 @@ class Graph:
 
     def __repr__(self) -> str:
         kind = ("directed " if self.directed else "") + ("weighted " if self.weights is not None else "")
-        parts = [f"{self.num_nodes:,} nodes", f"{self.num_edges:,} {kind}edges"]
+        parts = [count(self.num_nodes, "node"), count(self.num_edges, f"{kind}edge")]
         if self.features is not None:
-            parts.append(f"{self.num_features:,} {'sparse' if sp.issparse(self.features) else 'dense'} features")
+            parts.append(count(self.num_features, f"{'sparse' if sp.issparse(self.features) else 'dense'} feature"))
         if self.labels is not None:
-            parts.append(f"{len(set(self.labels.tolist()) - {-1})} classes")
+            parts.append(count(len(set(self.labels.tolist()) - {-1}), "class", "classes"))
         return f"Graph({', '.join(parts)})"
 
     def _symmetric(self, values: FloatArray) -> sp.csr_array:
@@ -355,54 +339,10 @@ def _count_nodes(pairs: Pairs, ids: AnyArray | None, features: Any) -> int:
     return max(1, int(pairs.max()) + 1) if len(pairs) else 0
 
 
-def _simplify(pairs: Pairs, num_nodes: int, weights: npt.NDArray[np.float64] | None, directed: bool) -> dict[str, Any]:
-    """Canonical, sorted, distinct edges out of any rows, with their weights and directions, and what it took."""
-    proper = pairs[:, 0] != pairs[:, 1]
-    codes = pairs[proper, 0] * num_nodes + pairs[proper, 1]
-    arcs = distinct(codes)  # ordered pairs
-    tail, head = np.divmod(arcs, num_nodes)
-    ends = np.minimum(tail, head) * num_nodes + np.maximum(tail, head)
-    links = distinct(ends)
-    num_reversed = len(arcs) - len(links)
-    simple: dict[str, Any] = {
-        "edges": frozen(np.stack(np.divmod(links, num_nodes), axis=1)),
-        "cleaning": Cleaning(
-            rows_given=len(pairs),
-            self_loops_dropped=len(pairs) - len(codes),
-            duplicates_merged=len(codes) - len(arcs),
-            reversed_merged=0 if directed else num_reversed,
-            reversed_kept=num_reversed if directed else 0,
-        ),
-    }
-    if weights is None and not directed:
-        return simple
-    place, forward = np.searchsorted(links, ends), tail < head
-    if directed:
-        ways = [np.bincount(place[way], minlength=len(links)) for way in (forward, ~forward)]
-        simple["directions"] = frozen((ways[0] - ways[1]).astype(np.int8))
-    if weights is not None:
-        of_arc = np.bincount(np.searchsorted(arcs, codes), weights[proper], minlength=len(arcs))
-        there, back = (np.bincount(place[way], of_arc[way], minlength=len(links)) for way in (forward, ~forward))
-        twice = not directed and np.array_equal(there, back)
-        simple["weights"] = there if twice else there + back
-        too_large = ~usable_weights(simple["weights"])
-        if too_large.any():
-            i, j = simple["edges"][int(too_large.argmax())].tolist()
-            raise InputError(f"weights: those of the links between the nodes {i} and {j} add up to too large a number.")
-    return simple
-
-
-def _check_cleaning(cleaning: Any) -> Cleaning:
-    counts = astuple(cleaning) if isinstance(cleaning, Cleaning) else ("none",)
-    if not all(isinstance(count, int) and count >= 0 for count in counts):
-        raise InputError(f"cleaning: a Cleaning, whose counts are at least 0, is needed, got {shown(cleaning)}.")
-    return cast(Cleaning, cleaning)
-
-
 _NEEDED = ("num_nodes", "cleaning", "edges")
 _CHECKS: dict[str, Callable[[Graph, Any], Any]] = {  # in this order: each may rely on those before it
     "num_nodes": lambda _, value: check_num_nodes(value),
-    "cleaning": lambda _, value: _check_cleaning(value),
+    "cleaning": lambda _, value: check_cleaning(value),
     "edges": lambda graph, value: check_edges(value, graph.num_nodes, graph.cleaning),
     "features": lambda graph, value: check_features(value, graph.num_nodes),
     "labels": lambda graph, value: check_of_nodes(value, "labels", graph.num_nodes),

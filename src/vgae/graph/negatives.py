@@ -11,6 +11,7 @@ import numpy as np
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import IntArray, Pairs, from_ranks, num_pairs, to_ranks
+from vgae.words import count
 
 
 def count_non_links(graph: Graph) -> int:
@@ -26,11 +27,11 @@ def take_non_links(graph: Graph, positions: IntArray) -> Pairs:
 
 
 def sample_non_links(graph: Graph, num: int, generator: np.random.Generator) -> Pairs:
-    """So many distinct non-links, uniformly and in random order."""
+    """Distinct non-links, `num` of them, drawn uniformly and in random order."""
     available = count_non_links(graph)
     if num > available:
         raise InputError(
-            f"The graph has only {available:,} pairs without a link, but {num:,} are needed as negatives; "
+            f"The graph has only {count(available, 'pair')} without a link, but {num:,} are needed as negatives; "
             "hold out fewer links (smaller val and test)."
         )
     return take_non_links(graph, generator.choice(available, size=num, replace=False))

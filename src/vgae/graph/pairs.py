@@ -8,14 +8,13 @@ row by row through the strict upper triangle, from 0 to N(N-1)/2 - 1; that numbe
 Sorting canonical pairs and sorting their ranks is the same thing, so sets of pairs become sorted integer arrays.
 """
 
-from operator import index
-from reprlib import Repr
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from vgae.errors import InputError
+from vgae.words import shown
 
 IntArray = npt.NDArray[np.int64]
 Pairs = npt.NDArray[np.int64]
@@ -28,7 +27,7 @@ def canonical(pairs: Pairs) -> Pairs:
 
 
 def num_pairs(num_nodes: int) -> int:
-    """How many canonical pairs there are among so many nodes."""
+    """How many canonical pairs there are among this many nodes."""
     return num_nodes * (num_nodes - 1) // 2
 
 
@@ -116,40 +115,6 @@ def check_nodes(nodes: npt.ArrayLike, num_nodes: int) -> list[int]:
         if not 0 <= node < num_nodes:
             raise InputError(f"nodes: {node} is not a node; node indices run from 0 to {num_nodes - 1}.")
     return [int(node) for node in array.tolist()]
-
-
-def whole_number(value: Any, what: str, least: int, most: int = 2**63 - 1) -> int:
-    """A whole number between two bounds, of whatever integer type it is."""
-    try:
-        number = None if isinstance(value, bool | np.bool_) else index(value)
-    except (TypeError, ValueError, RuntimeError):
-        number = None
-    if number is None or not least <= number <= most:
-        bounds = f"at least {least}" if number is None or number < least else f"at most {most:,}"
-        raise InputError(f"{what}: a whole number of {bounds} is needed, got {shown(value)}.")
-    return number
-
-
-def shown(value: Any) -> str:
-    """Any value for a sentence: on one line, and short however long it is."""
-    return " ".join(_Short().repr(value).split())
-
-
-class _Short(Repr):
-    """Values cut down to a few words, also those that Python itself would not write out or not on one line."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxlevel = self.maxtuple = self.maxlist = self.maxset = self.maxfrozenset = self.maxdict = 3
-        self.maxstring = self.maxother = 60
-
-    def repr_int(self, x: int, level: int) -> str:
-        """Python refuses to write out thousands of digits."""
-        return f"a number of {x.bit_length()} bits" if x.bit_length() > 200 else super().repr_int(x, level)
-
-    def repr_ndarray(self, x: AnyArray, _level: int) -> str:
-        """What it is, not what is in it."""
-        return f"an array of {x.dtype} of the shape {x.shape}"
 
 
 def _is_two(pair: Any) -> bool:

@@ -15,11 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from vgae.errors import InputError
-from vgae.graph.checks import FloatArray, frozen
-from vgae.graph.graph import Cleaning, Graph
+from vgae.graph.checks import MAX_SEED, FloatArray, frozen
+from vgae.graph.cleaning import Cleaning
+from vgae.graph.graph import Graph
 from vgae.graph.negatives import count_non_links, sample_non_links
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, as_pairs, canonical, contains, distinct, shown, whole_number
-from vgae.graph.split import EDGE_VALUES, MAX_SEED, HeldOut
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, as_pairs, canonical, contains, distinct
+from vgae.graph.split import EDGE_VALUES, HeldOut
+from vgae.options import whole_number
+from vgae.words import shown
 
 NODE_PARTS = ("num_nodes", "features", "labels", "node_ids")
 LABELS_ARE = "1 for a link and 0 for a non-link"

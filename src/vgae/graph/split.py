@@ -19,26 +19,16 @@ import numpy.typing as npt
 
 from vgae.errors import InputError
 from vgae.graph import hooks
-from vgae.graph.checks import frozen
+from vgae.graph.checks import MAX_SEED, frozen
 from vgae.graph.graph import Graph
 from vgae.graph.negatives import sample_non_links
-from vgae.graph.pairs import (
-    AnyArray,
-    IntArray,
-    Pairs,
-    canonical,
-    check_pairs,
-    contains,
-    distinct,
-    shown,
-    to_ranks,
-    whole_number,
-)
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, canonical, check_pairs, contains, distinct, to_ranks
+from vgae.options import whole_number
+from vgae.words import count, shown
 
 PARTS = ("train", "val_links", "val_non_links", "test_links", "test_non_links")
 EDGE_VALUES = ("weights", "directions")
 VAL_FRACTION, TEST_FRACTION = 0.05, 0.10  # the paper's
-MAX_SEED = 2**64 - 1
 
 
 class LeakError(InputError):
@@ -47,7 +37,7 @@ class LeakError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Pairs kept for evaluation: links of the graph, and as many non-links.
+    """Pairs held out for evaluation: links of the graph, and as many non-links.
 
     `num_graph_links` is the number of links of the whole graph that they were held out of, where that is known.
     """
@@ -75,7 +65,7 @@ class HeldOut:
         return len(self.links) + len(self.non_links)
 
     def __repr__(self) -> str:
-        return f"HeldOut({len(self.links):,} links, {len(self.non_links):,} non-links)"
+        return f"HeldOut({count(len(self.links), 'link')}, {count(len(self.non_links), 'non-link')})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,13 +113,16 @@ class LinkSplit:
                 raise LeakError(f"{name}: row {loops[0]} pairs the node {pairs[loops[0], 0]} with itself.")
             ranks[name] = distinct(to_ranks(pairs, num_nodes))
             if len(ranks[name]) < len(pairs):
-                raise LeakError(f"{name}: {len(pairs) - len(ranks[name])} rows repeat a pair of the same set.")
+                repeated = len(pairs) - len(ranks[name])
+                verb = "repeats" if repeated == 1 else "repeat"
+                raise LeakError(f"{name}: {count(repeated, 'row')} {verb} a pair of the same set.")
         names = list(ranks)
         for position, first in enumerate(names):
             for second in names[position + 1 :]:
                 shared = int(contains(ranks[first], ranks[second]).sum())
                 if shared:
-                    raise LeakError(f"{shared} of the pairs in {second} are also in {first}.")
+                    verb = "is" if shared == 1 else "are"
+                    raise LeakError(f"{shared} of the pairs in {second} {verb} also in {first}.")
 
     def save(self, path: str | Path) -> None:
         """Write the split, its seed and hash and the nodes' ids and labels into one npz file, in one step."""
@@ -167,8 +160,8 @@ def split_links(graph: Graph, *, val: float = VAL_FRACTION, test: float = TEST_F
     for name, fraction, num in (("val", val, num_val), ("test", test, num_test)):
         if fraction > 0 and num == 0:
             raise InputError(
-                f"{name}: {fraction} of the graph's {graph.num_edges} links is less than one link; "
-                f"raise {name}, or set it to 0 to do without."
+                f"{name}: {fraction} of the graph's {count(graph.num_edges, 'link')} is less than one link; "
+                f"increase {name}, or set it to 0."
             )
     generator = np.random.default_rng(seed)
     order = generator.permutation(graph.num_edges)

@@ -7,10 +7,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from vgae.errors import InputError
-from vgae.graph.checks import MAX_NODES, check_num_nodes
+from vgae.graph.checks import MAX_NODES, MAX_SEED, check_num_nodes
 from vgae.graph.convert import as_real
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import IntArray, Pairs, distinct, from_ranks, num_pairs, shown, whole_number
+from vgae.graph.pairs import IntArray, Pairs, distinct, from_ranks, num_pairs
+from vgae.options import whole_number
+from vgae.words import shown
+
+MAX_WORDS = 2**31 - 1
 
 
 def stochastic_block_model(
@@ -29,12 +33,11 @@ def stochastic_block_model(
     words: each is drawn with probability ½ from the block's own share of the vocabulary, else from all of it.
     """
     num_nodes = check_num_nodes(num_nodes)
-    num_blocks, feature_dim = whole_number(num_blocks, "num_blocks", 0), whole_number(feature_dim, "feature_dim", 0)
-    if not 1 <= num_blocks <= num_nodes:
-        raise InputError(f"num_blocks: {num_blocks} blocks cannot be made of {num_nodes} nodes.")
+    num_blocks = whole_number(num_blocks, "num_blocks", 1, num_nodes)
+    feature_dim = whole_number(feature_dim, "feature_dim", 0, MAX_WORDS)
     degree_within = _degree(degree_within, "degree_within")
     degree_between = _degree(degree_between, "degree_between")
-    generator = np.random.default_rng(whole_number(seed, "seed", 0))
+    generator = np.random.default_rng(whole_number(seed, "seed", 0, MAX_SEED))
     block = np.arange(num_nodes) * num_blocks // num_nodes
     sizes = np.bincount(block, minlength=num_blocks)
     start = np.concatenate([[0], np.cumsum(sizes)])
@@ -63,13 +66,13 @@ def rmat(
     probabilities: tuple[float, float, float, float] = (0.57, 0.19, 0.19, 0.05),
     seed: int = 0,
 ) -> Graph:
-    """A graph with a heavy-tailed degree distribution: R-MAT, with exactly so many distinct edges.
+    """A graph with a heavy-tailed degree distribution: R-MAT, with exactly `num_edges` distinct edges.
 
     Each endpoint pair is found by descending into a quadrant of the adjacency matrix, chosen with the given
     probabilities, until a single cell is left. Nodes are renumbered at random, so that an index says nothing.
     """
-    num_nodes, num_edges = check_num_nodes(num_nodes), whole_number(num_edges, "num_edges", 0)
-    if not 1 <= num_edges <= num_pairs(num_nodes) // 2:
+    num_nodes, num_edges = check_num_nodes(num_nodes), whole_number(num_edges, "num_edges", 1, num_pairs(MAX_NODES))
+    if num_edges > num_pairs(num_nodes) // 2:
         raise InputError(
             f"num_edges: {num_edges:,} distinct edges among {num_nodes:,} nodes are out of reach for R-MAT; "
             f"ask for at most {num_pairs(num_nodes) // 2:,}."
@@ -79,14 +82,14 @@ def rmat(
         raise InputError(
             f"probabilities: four positive numbers that add up to 1 are needed, got {shown(probabilities)}."
         )
-    generator = np.random.default_rng(whole_number(seed, "seed", 0))
+    generator = np.random.default_rng(whole_number(seed, "seed", 0, MAX_SEED))
     links = np.empty(0, dtype=np.int64)
     while len(links) < num_edges:  # duplicates, self-loops and cells beyond num_nodes are made up for
         missing = num_edges - len(links)
-        tail, head = _descend(num_nodes, missing + missing // 4 + 64, probabilities, generator)
-        keep = (tail < num_nodes) & (head < num_nodes) & (tail != head)
-        tail, head = tail[keep], head[keep]
-        codes = np.minimum(tail, head) * num_nodes + np.maximum(tail, head)
+        source, target = _descend(num_nodes, missing + missing // 4 + 64, probabilities, generator)
+        keep = (source < num_nodes) & (target < num_nodes) & (source != target)
+        source, target = source[keep], target[keep]
+        codes = np.minimum(source, target) * num_nodes + np.maximum(source, target)
         links = distinct(np.concatenate([links, codes]))
     links = links[np.sort(generator.choice(len(links), size=num_edges, replace=False))]
     name = generator.permutation(num_nodes)
@@ -103,22 +106,22 @@ def _degree(value: Any, name: str) -> float:
 def _descend(
     num_nodes: int, num: int, probabilities: tuple[float, float, float, float], generator: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
-    """Row and column of so many cells of the smallest power-of-two matrix that holds the nodes."""
+    """Row and column of `num` cells of the smallest power-of-two matrix that holds the nodes."""
     bounds = np.cumsum(probabilities, dtype=np.float32)
     cells = np.zeros((2, num), dtype=np.int64)
     for start in range(0, num, 100_000):  # chunks that stay in the cache through all levels
-        tail, head = cells[:, start : start + 100_000]
+        source, target = cells[:, start : start + 100_000]
         for _ in range(max(1, (num_nodes - 1).bit_length())):
-            draw = generator.random(len(tail), dtype=np.float32)
+            draw = generator.random(len(source), dtype=np.float32)
             down = draw >= bounds[1]
             right = ((draw >= bounds[0]) & ~down) | (draw >= bounds[2])
-            tail += tail + down
-            head += head + right
+            source += source + down
+            target += target + right
     return cells[0], cells[1]
 
 
 def _pairs_between_blocks(num_nodes: int, block: IntArray, wanted: int, generator: np.random.Generator) -> Pairs:
-    """So many distinct pairs of nodes of different blocks, uniformly."""
+    """Distinct pairs, `wanted` of them, of nodes of different blocks, uniformly."""
     links = np.empty(0, dtype=np.int64)
     while len(links) < wanted:
         ends = generator.integers(num_nodes, size=(2 * (wanted - len(links)) + 64, 2))
@@ -131,7 +134,9 @@ def _pairs_between_blocks(num_nodes: int, block: IntArray, wanted: int, generato
 def _block_words(block: IntArray, num_blocks: int, feature_dim: int, generator: np.random.Generator) -> sp.csr_array:
     """Eight words per node, each with probability ½ from the block's share of the vocabulary, else from all of it."""
     if feature_dim < num_blocks:
-        raise InputError(f"feature_dim: {feature_dim} words cannot be shared out among {num_blocks} blocks.")
+        raise InputError(
+            f"feature_dim: {feature_dim} words are too few for {num_blocks} blocks; give at least one word per block."
+        )
     share = feature_dim // num_blocks
     words = generator.integers(feature_dim, size=(len(block), 8))
     own = generator.integers(share, size=words.shape) + (block * share)[:, None]

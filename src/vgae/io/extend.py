@@ -29,6 +29,7 @@ from vgae.io.recipe import FeatureRecipe, build_features, notes_on
 from vgae.io.source import Origin, SourceTable
 from vgae.io.tables import LoadedGraph
 from vgae.io.unpack import enough_memory
+from vgae.words import count
 
 OF_LINKS = ("source", "target", "weight", "delimiter", "header")
 Weights = npt.NDArray[np.float32] | npt.NDArray[np.float64] | None
@@ -75,7 +76,8 @@ def read_more(
             pairs = np.concatenate([pairs, added])
             weights = _with_weights(weights, read, of_links.weight)
         larger = Graph.from_edges(pairs, num_nodes=len(known), weights=weights, directed=graph.directed)
-        note = f"{larger.num_edges - graph.num_edges:,} links and {larger.num_nodes - graph.num_nodes:,} nodes more"
+        more_links, more_nodes = larger.num_edges - graph.num_edges, larger.num_nodes - graph.num_nodes
+        note = f"{count(more_links, 'link')} and {count(more_nodes, 'node')} added"
         larger = larger.with_parts(features=features, node_ids=to_array(names), labels=_labels_of(graph, len(known)))
         return LoadedGraph(larger, (note,), recipe, None if nodes is None else str(nodes), node_notes)
 
@@ -105,7 +107,7 @@ def _require_new(names: pa.Array, known: pa.Array, origin: Origin) -> None:
     row = first_true(pc.is_in(names, value_set=known))
     if row is not None:
         raise InputError(
-            f"{origin.name}: {origin.row(row)} is about the node {names[row].as_py()!r}, which is known already; "
+            f"{origin.name}: {origin.row(row)} is about the node {names[row].as_py()!r}, which the graph already has; "
             "leave the row out."
         )
     encoded = names.dictionary_encode()
@@ -119,8 +121,8 @@ def _features_of(table: NodeTable, recipe: FeatureRecipe | None, num_features: i
         recipe = FeatureRecipe.as_they_are(table.columns)
         if len(recipe.columns) != num_features:
             raise InputError(
-                f"{table.origin.name}: {len(recipe.columns)} columns beside the ids, but the model was trained on "
-                f"{num_features} features."
+                f"{table.origin.name}: {count(len(recipe.columns), 'column')} besides the ids, but the model was "
+                f"trained on {count(num_features, 'feature')}."
             )
     encoded = recipe.encode(table.columns, table.origin)
     return build_features(encoded, np.arange(len(table.ids))), notes_on(encoded)
@@ -145,7 +147,7 @@ def _are_whole(names: list[Any], table: NodeTable) -> bool:
 def _with_weights(old: Weights, table: SourceTable, weight: str | None) -> Weights:
     """The weights of all links: the new ones have some where the old ones do."""
     if (old is None) != (weight is None):
-        words = "have no weights, so that new ones can have none" if old is None else "have weights; name the column"
+        words = "have no weights, so new ones cannot have any" if old is None else "have weights; name the column"
         raise InputError(f"weight: the links of this graph {words}.")
     if old is None or weight is None:
         return None

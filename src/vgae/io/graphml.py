@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from vgae.errors import InputError
-from vgae.graph.pairs import shown
 from vgae.io.source import Origin, SourceTable
 from vgae.io.unpack import unpacked
 from vgae.memory import bytes_free
+from vgae.words import shown
 
 SUFFIX = ".graphml"
 ID, ENDS = "@id", ("@source", "@target")  # no attribute is likely to be called so
@@ -185,7 +185,7 @@ class _Reader:
     def start_graph(self, attributes: dict[str, str]) -> None:
         if self.directed is not None:
             inside = "a graph within a graph" if "graph" in self.stack[:-1] else "a second graph"
-            raise self.refuse(f"has {inside}, and one is read; keep one")
+            raise self.refuse(f"has {inside}, but only one is read; keep one")
         self.directed = self.is_directed(self.needed(attributes, "edgedefault", "graph"), "edgedefault")
 
     def start_row(self, name: str, attributes: dict[str, str]) -> None:
@@ -218,7 +218,7 @@ class _Reader:
             self.rows[element].values[given] = _Values()
 
     def start_data(self, attributes: dict[str, str]) -> None:
-        """The value of a node or link; what is said about anything else is passed over."""
+        """The value of a node or link; what is said about anything else is ignored."""
         self.text = []
         rows = self.rows.get(self.stack[-2])
         if rows is None:

@@ -15,7 +15,8 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph.checks import BACKWARD, BOTH, FORWARD
-from vgae.graph.graph import Cleaning, Graph
+from vgae.graph.cleaning import Cleaning
+from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray
 from vgae.io.ids import pack_ids, unpack_ids
 from vgae.io.npz import Expected, read_npz, write_npz

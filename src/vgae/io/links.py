@@ -2,7 +2,7 @@
 
 ends    the columns asked for, by name or number; else those that are called what ends are usually called (source and
         target, from and to …); else the first two, a first one without a name aside if it holds the numbers of the rows
-ids     without the blanks around them; where the ids that can occur are known, as they are first
+ids     without the spaces around them; where the ids that can occur are known, as they are first
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def ends_of(table: SourceTable, options: LinkOptions) -> Ends:
     given = [table.column(place) for place in places]
     ends = tuple(as_ids(origin, column, name, WHY) for column, name in zip(given, names, strict=True))
     _refuse_second_header(origin, names, ends)
-    return Ends(ends, names, (*notes, *_notes_on_blanks(given, ends)))
+    return Ends(ends, names, (*notes, *_notes_on_spaces(given, ends)))
 
 
 def read_links_among(path: Path, known: pa.Array, options: LinkOptions, otherwise: str) -> tuple[Pairs, SourceTable]:
@@ -95,7 +95,7 @@ def _places(table: SourceTable, options: LinkOptions) -> tuple[tuple[int, int], 
     first = 0
     if is_unnamed(names[0]) and len(names) > 2:
         first = _after_index(table, asked=None not in asked)
-        notes.append("the first column, which has no name, holds the numbers of the rows and is passed over")
+        notes.append("the first column, which has no name, holds row numbers and is skipped")
     source, target = (first + end if given is None else table.place_of(given) for end, given in enumerate(asked))
     if source == target:
         raise InputError(f"{table.origin.name}: source and target are the same column; choose two of {listed(names)}.")
@@ -107,7 +107,9 @@ def _places(table: SourceTable, options: LinkOptions) -> tuple[tuple[int, int], 
 def _after_index(table: SourceTable, *, asked: bool) -> int:
     """The first column that can be an end where the first of all has no name: it has to be an index."""
     if not asked and not holds_whole_numbers(table.column(0)):
-        raise InputError(f"{table.origin.name}: the first column has no name; say which are the ends (source, target).")
+        raise InputError(
+            f"{table.origin.name}: the first column has no name; say which columns are the ends (source, target)."
+        )
     return 1
 
 
@@ -118,11 +120,11 @@ def _refuse_second_header(origin: Origin, names: Sequence[str], columns: Sequenc
     same = [pc.equal(column, name) for column, name in zip(columns, names, strict=True)]
     row = first_true(pc.and_(*same))
     if row is not None:
-        raise InputError(f"{origin.name}: {origin.row(row)} is the header once more; remove it.")
+        raise InputError(f"{origin.name}: {origin.row(row)} is the header again; remove it.")
 
 
-def _notes_on_blanks(given: Sequence[pa.ChunkedArray], taken: Sequence[pa.ChunkedArray]) -> list[str]:
-    """What is said where blanks around ids were left out."""
+def _notes_on_spaces(given: Sequence[pa.ChunkedArray], taken: Sequence[pa.ChunkedArray]) -> list[str]:
+    """A note where spaces around ids were removed."""
     changed = [
         (before, after)
         for before, after in zip(given, taken, strict=True)
@@ -131,7 +133,7 @@ def _notes_on_blanks(given: Sequence[pa.ChunkedArray], taken: Sequence[pa.Chunke
     if not changed:
         return []
     merged = any(pc.count_distinct(before).as_py() > pc.count_distinct(after).as_py() for before, after in changed)
-    return ["blanks around ids are left out" + ", and ids that differ in nothing else are taken for one" * merged]
+    return ["spaces around ids are removed" + ", and ids that differ in nothing else are merged" * merged]
 
 
 def _refuse_matrix(origin: Origin, table: pa.Table) -> None:
@@ -149,7 +151,8 @@ def _refuse_matrix(origin: Origin, table: pa.Table) -> None:
     if np.isin(values, (0, 1)).all() or np.array_equal(values, values.T) or size >= SURELY_SQUARE:
         raise InputError(
             f"{origin.name}: this looks like an adjacency matrix of {size} nodes; write its links as a table with two "
-            "columns of ids, or take Graph.from_scipy; of a table of links, say which are the ends (source, target)."
+            "columns of ids, or use Graph.from_scipy; if it is a table of links, say which columns are the ends "
+            "(source, target)."
         )
 
 

@@ -48,7 +48,7 @@ def take_nodes(table: SourceTable, options: NodeOptions) -> NodeTable:
         raise InputError(f"{origin.name}: the ids and the labels are the same column; choose two.")
     others = [other for other in range(len(names)) if other not in (place, label)]
     unnamed = tuple(
-        f"column {other + 1}, which has no name, is passed over as numbers of the rows"
+        f"column {other + 1}, which has no name, is skipped as row numbers"
         for other in others
         if is_unnamed(names[other])
     )
@@ -111,7 +111,7 @@ def rows_of_nodes(codes: IntArray, ids: AnyArray, linked: BoolArray, nodes: Node
         own, other = str(ids[codes[0]]), str(ids[int(np.argmax(linked))])
         raise InputError(
             f"{nodes.origin.name}: none of its ids occurs in {links.name}; "
-            f"it has ids such as {own!r}, the other such as {other!r}."
+            f"its ids are like {own!r}, the others like {other!r}."
         )
     rows = np.full(len(ids), -1, dtype=np.int64)
     rows[codes] = np.arange(len(codes))

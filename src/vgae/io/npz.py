@@ -23,10 +23,11 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 
 from vgae.errors import InputError
-from vgae.graph.pairs import AnyArray, shown
+from vgae.graph.pairs import AnyArray
 from vgae.io.atomic import atomic_write
 from vgae.io.plain import as_path, open_plain
 from vgae.memory import bytes_free
+from vgae.words import shown
 
 SUFFIX = ".npy"
 MAGIC = b"\x93NUMPY"

@@ -29,14 +29,16 @@ def _check_delimiter(value: Any) -> str:
 class LinkOptions(Options):
     """How the rows of a table become links; what is None is found out. Columns are given by name or number from 1."""
 
-    source: str | None = option(None, convert=str, help="Column of a table with one end of a link, by name or number.")
+    source: str | None = option(
+        None, convert=str, help="Column of a table with one end of each link, by name or number."
+    )
     target: str | None = option(None, convert=str, help="Column with the other end.")
-    delimiter: str | None = option(None, convert=_check_delimiter, help="What splits the columns of a table.")
+    delimiter: str | None = option(None, convert=_check_delimiter, help="Character between the columns of a table.")
     header: bool | None = option(None, flag="--header/--no-header", help="Whether a table's first row is a header.")
     weight: str | None = option(
         None, convert=str, help="Column with the weight of a link, or edge attribute of GraphML."
     )
-    directed: bool = option(False, help="Links go from source to target; kept as a fact.")
+    directed: bool = option(False, help="Links go from source to target; the models treat them as undirected.")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -52,9 +54,9 @@ class NodeOptions(Options):
     label: str | None = option(
         None, convert=str, help="Column of that table with the class, or node attribute of GraphML."
     )
-    standardise: bool = option(False, help="Bring numeric columns to mean 0 and std 1.")
+    standardise: bool = option(False, help="Bring numeric columns to mean 0 and standard deviation 1.")
     impute: str | None = option(
-        None, choices=IMPUTATIONS, help="Fill in what is missing in the table of nodes: mean or zero."
+        None, choices=IMPUTATIONS, help="How to fill in missing values in the table of nodes: mean or zero."
     )
     node_attributes: bool = option(False, help="Make features of the node attributes of GraphML.")
 

@@ -15,6 +15,7 @@ import pyarrow.parquet
 from vgae import memory
 from vgae.errors import InputError
 from vgae.io.unpack import is_stream, readable, refuse_pointer, require_room, unpacked
+from vgae.words import count
 
 BATCH_ROWS = 2**16
 COPIES = 4  # of a column, at most, at one time while it becomes ids or features
@@ -37,7 +38,7 @@ def read_parquet(path: Path, needed: str) -> pa.Table:
         with pyarrow.parquet.ParquetFile(source, read_dictionary=text) as file:
             table = _read_batches(path, file, free)
     if table.num_columns < 2:
-        raise InputError(f"{path}: {needed} are needed, and it has {table.num_columns}.")
+        raise InputError(f"{path}: {needed} are needed, and it has {count(table.num_columns, 'column')}.")
     return _plain_text(path, table, free)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from vgae.errors import InputError
-from vgae.graph.pairs import shown
+from vgae.words import shown
 
 
 def as_path(given: Any, what: str = "path") -> Path:

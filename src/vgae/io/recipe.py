@@ -29,12 +29,13 @@ from vgae.graph.pairs import AnyArray, IntArray
 from vgae.io.columns import BoolArray, Numbers, as_numbers, plain
 from vgae.io.options import NodeOptions
 from vgae.io.source import Origin, listed, table_of
+from vgae.words import count
 
 KINDS = ("numeric", "category", "boolean")
 MAX_CATEGORIES = 1000
 DECIMAL_COMMA = r"^[+-]?[0-9]*,[0-9]+$"
 NUMERIC_SHARE = 0.9  # of values that are numbers, from which on the others are mistakes
-SPARSE_SHARE = 0.1  # of entries that are not 0, up to which features are kept sparse
+SPARSE_SHARE = 0.1  # of entries that are not 0, up to which features are sparse
 LARGEST = float(np.finfo(np.float32).max)
 ASK_FOR_IMPUTATION = 'add it, or have it filled in by impute="mean" (--impute mean)'
 
@@ -99,7 +100,7 @@ class FeatureRecipe:
     def apply(self, table: Any, name: str = "table") -> tuple[npt.NDArray[np.float32] | sp.csr_array, tuple[str, ...]]:
         """The features of the rows of another table or data frame, and notes on what was filled in or unknown.
 
-        Its columns are found by name; others are passed over. A category that the recipe does not know becomes none.
+        Its columns are found by name; others are ignored. A category that the recipe does not know becomes none.
         """
         rows = table_of(table, Origin(name))
         encoded = self.encode(rows.data, rows.origin)
@@ -163,9 +164,9 @@ def describe(recipe: FeatureRecipe) -> str:
     """What became of the columns, in a few words."""
     kinds = [column.kind for column in recipe.columns]
     standardised = any(column.std is not None for column in recipe.columns)
-    words = {"numeric": "numeric, standardised" if standardised else "numeric", "category": "of categories"}
+    words = {"numeric": "numeric, standardised" if standardised else "numeric", "category": "categorical"}
     counts = [f"{kinds.count(kind)} {words.get(kind, kind)}" for kind in KINDS if kind in kinds]
-    return f"{len(kinds)} columns became {len(recipe.features):,} features ({', '.join(counts)})"
+    return f"{count(len(kinds), 'column')} became {count(len(recipe.features), 'feature')} ({', '.join(counts)})"
 
 
 def notes_on(encoded: Sequence[Encoded]) -> tuple[str, ...]:
@@ -173,12 +174,11 @@ def notes_on(encoded: Sequence[Encoded]) -> tuple[str, ...]:
     notes = []
     filled = sum(part.num_filled for part in encoded)
     if filled:
-        notes.append(f"{filled:,} missing values filled in")
-    notes.extend(
-        f"{part.num_unknown:,} values of the column {part.column.name} are categories that are not known"
-        for part in encoded
-        if part.num_unknown
-    )
+        notes.append(f"{count(filled, 'missing value')} filled in")
+    for part in encoded:
+        if part.num_unknown:
+            words = "is an unknown category" if part.num_unknown == 1 else "are unknown categories"
+            notes.append(f"{count(part.num_unknown, 'value')} of the column {part.column.name} {words}")
     return tuple(notes)
 
 
@@ -194,7 +194,7 @@ def _fit_column(origin: Origin, name: str, column: pa.ChunkedArray, options: Nod
     numbers = as_numbers(column)
     if numbers is None:
         raise InputError(
-            f"{origin.name}: the column {name!r} holds {column.type}, which is no feature; leave the column out."
+            f"{origin.name}: the column {name!r} holds {column.type}, which cannot become a feature; leave it out."
         )
     num_known = int(np.count_nonzero(~numbers.missing))
     num_text = int(np.count_nonzero(numbers.text))
@@ -228,7 +228,7 @@ def _encode(origin: Origin, column: FeatureColumn, given: pa.ChunkedArray) -> En
     numbers = _as_booleans(given) if column.kind == "boolean" else as_numbers(given)
     if numbers is None:
         wanted = "true and false" if column.kind == "boolean" else "numbers"
-        raise InputError(f"{origin.name}: the column {column.name!r} is expected to hold {wanted} alone.")
+        raise InputError(f"{origin.name}: the column {column.name!r} should hold {wanted} only.")
     _require_numbers(origin, column.name, given, numbers)
     _require_filled(origin, column, numbers.missing)
     values = np.append(np.where(numbers.missing, _or_zero(column.fill), numbers.values), _or_zero(column.fill))
@@ -241,7 +241,7 @@ def _encode_categories(origin: Origin, column: FeatureColumn, given: pa.ChunkedA
     try:
         text = given.cast(pa.large_string())
     except pa.ArrowException:
-        raise InputError(f"{origin.name}: the column {column.name!r} is expected to hold text.") from None
+        raise InputError(f"{origin.name}: the column {column.name!r} should hold text.") from None
     missing = pc.fill_null(pc.equal(text, ""), True).to_numpy().astype(bool)
     _require_filled(origin, column, missing)
     known = pa.array(column.categories, pa.large_string())
@@ -272,7 +272,7 @@ def _require_numbers(origin: Origin, name: str, column: pa.ChunkedArray, numbers
         row = int(numbers.text.argmax())
         raise InputError(
             f"{origin.name}: {origin.row(row)} has {column[row].as_py()!r} in the column {name!r}, "
-            "whose other values are numbers; correct it."
+            "whose other values are numbers; fix it."
         )
     too_large = ~numbers.missing & ~(np.abs(numbers.values) <= LARGEST)
     if too_large.any():

@@ -16,13 +16,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-BLANKS = " "  # the delimiter that stands for any run of blanks and tabs
+SPACES = " "  # the delimiter that stands for any run of spaces and tabs
 MOST_COLUMNS = 100_000
 WIDE = 1000  # columns of a single row, from which on a table of columns would take far more memory than the row
 BLOCK_BYTES = 2**26
 MOST_BLOCK_BYTES = 2**31 - 1
 MOST_QUOTED_LINES = 10_000  # that a look at the first lines follows a quotation mark that is not closed
-QUOTED_OR_BLANKS = re.compile(rb'(?<![^ \t\r\n])"(?:[^"]|"")*+"|[ \t]+')
+QUOTED_OR_SPACES = re.compile(rb'(?<![^ \t\r\n])"(?:[^"]|"")*+"|[ \t]+')
 
 Invalid = Callable[[Any], str]
 
@@ -100,8 +100,8 @@ def widths_of(content: bytes, delimiter: str) -> list[tuple[int, str]]:
 def width_of(line: bytes, delimiter: str) -> int:
     """How many fields a line has."""
     if b'"' not in line:
-        return len(line.split()) if delimiter == BLANKS else line.count(delimiter.encode()) + 1
-    line = collapsed(line) if delimiter == BLANKS else line
+        return len(line.split()) if delimiter == SPACES else line.count(delimiter.encode()) + 1
+    line = collapsed(line) if delimiter == SPACES else line
     return max((width for width, _ in widths_of(line, delimiter)), default=0)
 
 
@@ -126,16 +126,16 @@ def first_row(content: bytes, delimiter: str) -> tuple[str, ...]:
 
 
 def collapsed(content: bytes) -> bytes:
-    """Every run of blanks and tabs as one blank, and none where a line begins or ends; quoted fields as they are."""
+    """Every run of spaces and tabs as one space, and none where a line begins or ends; quoted fields as they are."""
     if b'"' in content:
-        return QUOTED_OR_BLANKS.sub(_one_blank, content)
+        return QUOTED_OR_SPACES.sub(_one_space, content)
     content = re.sub(rb"[ \t]+", b" ", content)
     for edge, line_end in ((b" \n", b"\n"), (b"\n ", b"\n"), (b" \r", b"\r")):
         content = content.replace(edge, line_end)
     return content.strip(b" ")
 
 
-def _one_blank(found: re.Match[bytes]) -> bytes:
+def _one_space(found: re.Match[bytes]) -> bytes:
     text, (start, end) = found.string, found.span()
     if text[start : start + 1] == b'"':
         return found.group()

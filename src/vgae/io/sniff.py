@@ -1,13 +1,13 @@
 """What a text table leaves open, decided by looking at its first lines, and what is no table at all.
 
-delimiter   the one of tab, comma, semicolon, bar and blanks that gives every line the same number of columns, two at
+delimiter   the one of tab, comma, semicolon, bar and spaces that gives every line the same number of columns, two at
             least. If several do: the one that makes the first row name two ends; tabs; semicolons or bars if all commas
-            inside their columns are decimal commas or followed by a blank; else the question is handed back.
+            inside their columns are decimal commas or followed by a space; else the question is handed back.
 header      the first row is one if it names the ends or the ids by usual names (source and target, from and to, id …),
             or if the ends below are whole numbers and its own are not. It is none if it holds a number, if a column of
             it looks like all of those below, or if a value of it occurs again: of links in one of the columns of ids,
             of nodes in its own column, the first two looked at. Otherwise it is one.
-comments    lines that start with # or %, above the first row, if they have another number of columns or a blank after
+comments    lines that start with # or %, above the first row, if they have another number of columns or a space after
             the mark; later ones only if they have another number of columns
 """
 
@@ -22,8 +22,8 @@ from pathlib import Path
 
 from vgae.errors import InputError
 from vgae.io.rows import (
-    BLANKS,
     MOST_COLUMNS,
+    SPACES,
     collapsed,
     fields_of,
     first_lines,
@@ -33,7 +33,7 @@ from vgae.io.rows import (
     widths_of,
 )
 
-DELIMITERS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", BLANKS: "blanks"}
+DELIMITERS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", SPACES: "spaces"}
 MARKS = ("#", "%")
 MARK_BYTES = b"#%"
 SNIFFED_LINES = 50
@@ -84,7 +84,7 @@ def refuse_other_formats(path: Path, content: bytes) -> None:
         raise InputError(f"{path}: this is a page of HTML or XML, not a table; check what was downloaded.")
     if line.startswith(b"%%MatrixMarket"):
         raise InputError(
-            f"{path}: this is a Matrix Market file; read it with scipy.io.mmread, and take Graph.from_scipy."
+            f"{path}: this is a Matrix Market file; read it with scipy.io.mmread, and use Graph.from_scipy."
         )
     if line.lower().startswith(b"*vertices"):
         raise InputError(f"{path}: this is a Pajek file; write its links as a table with two columns of ids.")
@@ -118,7 +118,7 @@ def start_of_rows(content: bytes) -> int:
 def end_of_comments(content: bytes, end: int, delimiter: str, width: int, known: Collection[str]) -> tuple[int, int]:
     """Where the first row is among the marked lines up to `end`, or after them, and how many comments stand above it.
 
-    A marked line is a row if it has the width of the others and no blank after the mark, or starts with a known id.
+    A marked line is a row if it has the width of the others and no space after the mark, or starts with a known id.
     """
     place, comments = 0, 0
     while place < end:
@@ -143,7 +143,7 @@ def _is_remark(line: bytes) -> bool:
 
 def _first(line: bytes, delimiter: str) -> str:
     width = width_of(line, delimiter)
-    rows = fields_of(collapsed(line) if delimiter == BLANKS else line, delimiter, width)
+    rows = fields_of(collapsed(line) if delimiter == SPACES else line, delimiter, width)
     return rows[0][0] if rows else ""
 
 
@@ -194,7 +194,7 @@ def find_delimiter(path: Path, content: bytes, *, links: bool, needed: str) -> s
 
 
 def _split(sample: bytes, delimiter: str, links: bool) -> _Split:
-    sample = collapsed(sample) if delimiter == BLANKS else sample
+    sample = collapsed(sample) if delimiter == SPACES else sample
     widths = [(width, text) for width, text in widths_of(sample, delimiter) if text.strip()] or [(1, "")]
     plain = [width for width, text in widths if not is_comment(text)] or [width for width, _ in widths]
     usual = max(set(plain), key=lambda width: (plain.count(width), width))
@@ -208,22 +208,22 @@ def _split(sample: bytes, delimiter: str, links: bool) -> _Split:
 def _best(path: Path, splits: dict[str, _Split], even: list[_Split], links: bool) -> str:
     """Of several delimiters that all split the lines evenly, the one that is meant."""
     found = {split.delimiter: split for split in even}
-    blanks = found.pop(BLANKS, None)
+    spaces = found.pop(SPACES, None)
     if "\t" in found:
-        mixed = blanks is not None and _blanks_split_numbers(found["\t"])
-        return BLANKS if mixed else "\t"
-    if blanks and "," in splits and len(found) <= 1 and _holds_decimals(blanks):
-        if not links or _columns_without_commas(blanks) >= 2:
-            return BLANKS
-        found |= {BLANKS: blanks}
-    if not found:  # blanks alone are even, unless another delimiter is meant and some lines are wrong
-        return next((name for name, split in splits.items() if name != BLANKS and split.share >= NEARLY_ALL), BLANKS)
+        mixed = spaces is not None and _spaces_split_numbers(found["\t"])
+        return SPACES if mixed else "\t"
+    if spaces and "," in splits and len(found) <= 1 and _holds_decimals(spaces):
+        if not links or _columns_without_commas(spaces) >= 2:
+            return SPACES
+        found |= {SPACES: spaces}
+    if not found:  # spaces alone are even, unless another delimiter is meant and some lines are wrong
+        return next((name for name, split in splits.items() if name != SPACES and split.share >= NEARLY_ALL), SPACES)
     if len(found) > 1 and "," in found:
         meant = [name for name in found if name != "," and _holds_text_commas(found[name], links)]
         found = {name: found[name] for name in meant} or found
     if len(found) > 1:
         words = " or at ".join(DELIMITERS[name] for name in found)
-        raise InputError(f"{path}: its columns may be split at {words}; say which (delimiter).")
+        raise InputError(f"{path}: its columns may be split at {words}; say at which (delimiter).")
     return next(iter(found))
 
 
@@ -244,8 +244,8 @@ def _columns_without_commas(split: _Split) -> int:
     return sum(not any("," in field for field in column) for column in zip(*split.rows, strict=True))
 
 
-def _blanks_split_numbers(split: _Split) -> bool:
-    """Whether blanks within columns stand between numbers only, so that they split columns as tabs do."""
+def _spaces_split_numbers(split: _Split) -> bool:
+    """Whether spaces within columns stand between numbers only, so that they split columns as tabs do."""
     parts = [field.split() for row in split.rows for field in row if " " in field.strip()]
     return bool(parts) and all(NUMBER.fullmatch(part) for words in parts for part in words)
 
@@ -344,7 +344,7 @@ def _without_affixes(name: str) -> str:
 
 
 def _seen(content: bytes, delimiter: str, width: int) -> list[set[str]]:
-    """The values of the first two columns below the first row, the blanks around them aside."""
+    """The values of the first two columns below the first row, the spaces around them aside."""
     names = [str(number) for number in range(width)]
     head = first_lines(content, COMPARED_LINES)
     rows = parse(head, delimiter, names, only=names[:2], invalid=lambda _: "skip")

@@ -15,6 +15,7 @@ from vgae.io.graphs import COUNT, DIRECTIONS, OF_NODES, WEIGHTS
 from vgae.io.ids import pack_ids, unpack_ids
 from vgae.io.npz import Expected, read_npz, write_npz
 from vgae.io.plain import as_path
+from vgae.words import count
 
 FORMAT = 1
 ARRAYS = {
@@ -71,10 +72,10 @@ def _from_parts(parts: dict[str, AnyArray], graph: Graph | None) -> LinkSplit:
     elif graph.num_nodes == num_nodes:
         train = graph.with_edges(frozen(pairs["train"]))
     else:
-        raise InputError(f"this split was made from another graph, of {num_nodes} nodes.")
+        raise InputError(f"this split was made from another graph, of {count(num_nodes, 'node')}.")
     num_graph_links = int(parts["num_graph_links"]) if "num_graph_links" in parts else None
     if not 0 <= (num_graph_links or 0) <= num_pairs(num_nodes):
-        raise InputError(f"{num_graph_links} links are not a number of links among {num_nodes} nodes.")
+        raise InputError(f"num_graph_links: {num_graph_links} links are not possible among {count(num_nodes, 'node')}.")
     held_out = {name: check_pairs(pairs[name], num_nodes, name) for name in PARTS[1:]}
     split = LinkSplit(
         train=train,

@@ -1,7 +1,7 @@
 """Graphs from a stranger's tables: links in CSV, TSV, plain text, Parquet, GraphML or a data frame, ids of any kind.
 
 A row is a link between two ids; another table may have a row for each node (`nodes.py`). What the files leave open is
-decided by rules (`text.py`, `columns.py`) and told in `LoadedGraph.notes`.
+decided by rules (`text.py`, `links.py`, `nodes.py`) and reported in `LoadedGraph.notes`.
 
 columns   the first two are the ends of a link, or those asked for by name or number (from 1); weights are asked for
 nodes     all ids of the links, and those of the node table: without links they are isolated nodes
@@ -31,6 +31,7 @@ from vgae.io.plain import as_path
 from vgae.io.recipe import ASK_FOR_IMPUTATION, FeatureRecipe, build_features, describe, notes_on
 from vgae.io.source import SUFFIXES, Origin, SourceTable, table_of
 from vgae.io.unpack import enough_memory, is_stream, suffix_of
+from vgae.words import count
 
 IN_GRAPHML = ("weight", "label", "node_attributes", "standardise", "impute", "recipe")
 OF_NODE_TABLES = ("id", "label", "standardise", "impute")
@@ -220,8 +221,9 @@ def _with_nodes(of_links: LoadedGraph, links: Origin, nodes: _Nodes, rows: IntAr
     absent = np.flatnonzero(rows < 0)
     if len(absent) and nodes.options.impute is None and table.columns.num_columns:
         first = str(graph.ids_of(absent[:1])[0])
+        have = "has" if len(absent) == 1 else "have"
         raise InputError(
-            f"{origin.name}: {len(absent):,} nodes of {links.name} have no row in it, such as {first!r}; "
+            f"{origin.name}: {count(len(absent), 'node')} of {links.name} {have} no row in it, such as {first!r}; "
             f"{ASK_FOR_IMPUTATION}."
         )
     recipe, left_out = _recipe_of(nodes)
@@ -234,12 +236,15 @@ def _with_nodes(of_links: LoadedGraph, links: Origin, nodes: _Nodes, rows: IntAr
     if table.labels is not None:
         labels = to_labels(table.labels, rows, origin)
         without = labels.tolist().count(-1)
-        said.append(f"{len(set(labels.tolist()) - {-1}):,} classes" + (f", {without:,} nodes without" * bool(without)))
+        classes = count(len(set(labels.tolist()) - {-1}), "class", "classes")
+        said.append(classes + (f", {count(without, 'node')} without one" if without else ""))
     if len(absent):
-        filled = ", and their features are filled in" if features is not None else ""
-        said.append(f"{len(absent):,} nodes of {links.name} have no row{filled}")
-    if not linked.all():
-        said.append(f"{np.count_nonzero(~linked):,} nodes have no links")
+        have, their = ("has", "its") if len(absent) == 1 else ("have", "their")
+        filled = f", and {their} features are filled in" if features is not None else ""
+        said.append(f"{count(len(absent), 'node')} of {links.name} {have} no row{filled}")
+    alone = int(np.count_nonzero(~linked))
+    if alone:
+        said.append(f"{count(alone, 'node')} {'has' if alone == 1 else 'have'} no links")
     graph = graph.with_parts(features=features, labels=labels)
     if origin.name == links.name:
         return LoadedGraph(graph, (*of_links.notes, *said), recipe)
@@ -256,7 +261,7 @@ def _recipe_of(nodes: _Nodes) -> tuple[FeatureRecipe | None, tuple[str, ...]]:
             columns, standardise=asked.standardise, impute=asked.impute, origin=nodes.table.origin
         )
         empty = set(columns.column_names) - {column.name for column in recipe.columns}
-        notes = tuple(f"the column {name} holds nothing and is left out" for name in sorted(empty))
+        notes = tuple(f"the column {name} is empty and left out" for name in sorted(empty))
     return (recipe if recipe is not None and recipe.columns else None), notes
 
 
@@ -267,10 +272,10 @@ def _notes_on_links(graph: Graph, weight: str | None, total: float | None) -> li
         note = f"weights are {weight}, from {graph.weights.min():.4g} to {graph.weights.max():.4g}"
         merged = graph.cleaning.duplicates_merged + graph.cleaning.reversed_merged + graph.cleaning.reversed_kept
         if graph.weights.sum(dtype=np.float64) < 0.75 * total:
-            note += ": every link is given in both directions with one weight, which counts once"
+            note += ": every link is given in both directions with the same weight, which counts once"
         elif merged:
             note += ": those of merged links are added up"
         notes.append(note)
     if graph.directed:
-        notes.append("links are directed, which is kept, but the models treat them as undirected")
+        notes.append("links are directed, but the models treat them as undirected")
     return notes

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from vgae import memory
 from vgae.errors import InputError
-from vgae.io.rows import BLANKS, MOST_COLUMNS, collapsed, first_lines, first_row, parse, widths_of
+from vgae.io.rows import MOST_COLUMNS, SPACES, collapsed, first_lines, first_row, parse, widths_of
 from vgae.io.sniff import (
     DELIMITERS,
     MARKS,
@@ -30,6 +30,7 @@ from vgae.io.sniff import (
     start_of_rows,
 )
 from vgae.io.unpack import first_line, not_enough_memory, require_room, unpacked
+from vgae.words import count
 
 BYTES_PER_ROW, BYTES_PER_FIELD = 100, 32  # what a table takes while it becomes a graph, its text aside
 NO_NAME = ""  # of the column that pandas and R write the numbers of the rows into
@@ -56,15 +57,15 @@ def read_text(
     content = _as_lines(unpacked(path))
     _require_text(path, content)
     refuse_other_formats(path, content)
-    told, content = separator_line(content)
-    delimiter = delimiter or told
+    named, content = separator_line(content)
+    delimiter = delimiter or named
     begin = start_of_rows(content)
     rows = content[begin:] or content.lstrip(b"\r\n")
     if delimiter is None:
         delimiter = find_delimiter(path, rows, links=wanted.links, needed=wanted.needed)
         notes.append(f"columns are split at {DELIMITERS[delimiter]}")
-    elif delimiter == told:
-        notes.append(f"columns are split at {DELIMITERS.get(told, repr(told))}, as the first line says")
+    elif delimiter == named:
+        notes.append(f"columns are split at {DELIMITERS.get(named, repr(named))}, as the first line says")
     width = _width(path, rows, delimiter, wanted.needed)
     begin, comments = end_of_comments(content, begin, delimiter, width, wanted.known)
     if begin == len(content):
@@ -72,11 +73,11 @@ def read_text(
     lines_above = content.count(b"\n", 0, begin)
     content = content[begin:]
     _require_room(path, content, width)
-    if delimiter == BLANKS:
+    if delimiter == SPACES:
         content = collapsed(content)
     first = first_row(content, delimiter)
     if len(first) != width:
-        raise InputError(f"{path}: its lines end in several ways; save it with line feeds alone at their ends.")
+        raise InputError(f"{path}: its lines end in different ways; save it with line feeds only.")
     if header is not False and lacks_a_name(content, delimiter, first, links=wanted.links):
         content, first, width = delimiter.encode() + content, (NO_NAME, *first), width + 1
     if header is None:
@@ -87,8 +88,7 @@ def read_text(
     table, more = _parse(path, content, delimiter, names, lines_above)
     table = table.slice(1) if header else table
     if comments + more:
-        lines = "line that starts" if comments + more == 1 else "lines that start"
-        notes.append(f"{comments + more:,} {lines} with # or % passed over as comments")
+        notes.append(f"{count(comments + more, 'comment line')} (# or %) skipped")
     return table, tuple(notes)
 
 
@@ -112,7 +112,7 @@ def _require_text(path: Path, content: bytes) -> None:
 
 
 def _not_utf_8(content: bytes, size: int = 2**24) -> int | None:
-    """Where the first byte is that is not UTF-8; the text is decoded piece by piece, and not kept."""
+    """Where the first byte is that is not UTF-8; the text is decoded piece by piece, and not stored."""
     if content.isascii():
         return None
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -134,7 +134,7 @@ def _width(path: Path, rows: bytes, delimiter: str, needed: str) -> int:
     head = first_lines(rows, 1)
     if head.startswith(tuple(mark.encode() for mark in MARKS)):
         head = first_lines(rows, 50)
-    head = collapsed(head) if delimiter == BLANKS else head
+    head = collapsed(head) if delimiter == SPACES else head
     widths = [width for width, _ in widths_of(head, delimiter)]
     width = max(widths, key=lambda width: (widths.count(width), width), default=1)
     if width < 2:
@@ -192,14 +192,14 @@ def _ragged(path: Path, content: bytes, row: Any, lines_above: int) -> str:
     text = row.text.encode()
     place = 0 if content.startswith(text + b"\n") else content.find(b"\n" + text) + 1
     line = lines_above + _line(content, place)
-    columns = f"{row.actual_columns:,} column" + "s" * (row.actual_columns != 1)
+    columns = count(row.actual_columns, "column")
     lines = text.count(b"\n") + 1
     if lines > 1:
         return (
             f"{path}: from line {line} on, {lines:,} lines are one row of {columns} where the others have "
             f"{row.expected_columns:,}; a quotation mark there is not closed."
         )
-    return f"{path}: line {line} has {columns} where the others have {row.expected_columns:,}; mend the line."
+    return f"{path}: line {line} has {columns} where the others have {row.expected_columns:,}; fix the line."
 
 
 def _ends_within_quotes(content: bytes, field: str) -> bool:

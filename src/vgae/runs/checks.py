@@ -8,18 +8,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from vgae.errors import InputError
 from vgae.graph.split import LinkSplit
-from vgae.io.recipe import FeatureRecipe
 from vgae.model.autoencoder import AutoEncoder
 from vgae.train.config import Config
 from vgae.train.state import LogEntry
 from vgae.version import __version__
+
+if TYPE_CHECKING:
+    from vgae.io.recipe import FeatureRecipe
 
 LATENT = "latent."
 METRIC = re.compile(r"auc|ap|mrr|hits@\d{1,9}")

@@ -26,6 +26,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -44,7 +45,6 @@ from vgae.graph.split import LinkSplit
 from vgae.io.atomic import atomic_write, sync_folder
 from vgae.io.json_files import hash_json, json_limit, json_line, parse_json, write_json
 from vgae.io.plain import open_plain, read_open
-from vgae.io.recipe import FeatureRecipe
 from vgae.io.splits import read_split, write_split
 from vgae.memory import bytes_free
 from vgae.model.autoencoder import AutoEncoder
@@ -268,7 +268,9 @@ def _read(run: _Opened) -> Run:
     if not isinstance(content["config"], dict):
         raise InputError("config: a JSON object is needed.")
     config, facts = Config.from_json(content["config"]), Facts.from_json(content["facts"])
-    recipe = FeatureRecipe.from_json(content["recipe"]) if "recipe" in content else None
+    recipe = None
+    if "recipe" in content:  # what reads it takes its time to import, and few runs have one
+        recipe = import_module("vgae.io.recipe").FeatureRecipe.from_json(content["recipe"])
     if recipe is not None:
         check_recipe(recipe, facts.num_features)
     split = _read_split(run, content["split_hash"])
@@ -320,7 +322,7 @@ def _with_features(split: LinkSplit, run: _Opened, facts: Facts) -> LinkSplit:
     features: Any = parts.pop("features", None)
     if parts:
         features = sp.csr_array((parts.pop("data"), parts.pop("indices"), parts.pop("indptr")), shape=shape)
-    graph = replace(split.train, features=features)
+    graph = split.train.with_parts(features=features)
     if parts or graph.content_hash != facts.graph_hash:
         raise InputError("features.safetensors: these are not the features that the model was trained on.")
     return replace(split, train=graph)

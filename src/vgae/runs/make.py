@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vgae.graph.split import LinkSplit
-from vgae.io.recipe import FeatureRecipe
 from vgae.runs.checkpoint import check_pause, has_checkpoint
 from vgae.runs.folder import finished_run, new_run_folder, require_same_run
 from vgae.runs.run import Run
@@ -15,6 +15,9 @@ from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
 from vgae.train.plan import require_room
+
+if TYPE_CHECKING:
+    from vgae.io.recipe import FeatureRecipe
 
 PATIENCE = 600.0  # seconds that a finished run waits for room on the disk
 

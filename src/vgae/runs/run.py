@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ from vgae.evaluation.calibration import Calibration
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.graph.pairs import Pairs, num_pairs
 from vgae.graph.split import HeldOut, LinkSplit
-from vgae.io.recipe import FeatureRecipe
 from vgae.likelihood.bernoulli import calibration_shift
 from vgae.model.autoencoder import AutoEncoder
 from vgae.objective.weighting import Weighting
@@ -24,6 +23,9 @@ from vgae.runs.checks import check_keys, is_number
 from vgae.train.config import Config
 from vgae.train.loop import Trained
 from vgae.train.state import LogEntry
+
+if TYPE_CHECKING:
+    from vgae.io.recipe import FeatureRecipe
 
 SHA256 = re.compile("[0-9a-f]{64}")
 
