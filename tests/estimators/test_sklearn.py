@@ -157,7 +157,10 @@ def test_early_stopping_holds_back_rows_by_the_seed(samples: Samples) -> None:
     assert fits[0].history_[-1].val_auc is not None
     only_links = X[y == 1]
     message = message_of(lambda: vgae.GAE(**SMALL, early_stopping=4).fit(only_links, np.ones(len(only_links))))
-    assert message.startswith("early_stopping: no pairs can be held back to stop by")
+    assert message == (
+        "early_stopping: no pairs can be held back to stop by (test: at least 2 non-links are needed to take a share of "
+        "them, got 0); give validation pairs, or set it to None."
+    )
 
 
 def test_validation_of_ones_own_goes_to_every_fit(graph: vgae.Graph) -> None:

@@ -212,7 +212,7 @@ def test_folds_follow_from_the_seed(samples: Samples) -> None:
         (lambda: vgae.LinkShuffleSplit(0), "n_splits: a whole number of at least 1 is needed, got 0."),
         (lambda: vgae.LinkShuffleSplit(test=1.0), "test: a fraction above 0 and below 1 is needed, got 1.0."),
         (lambda: vgae.LinkShuffleSplit(test=30), "test: a fraction above 0 and below 1 is needed, got 30."),
-        (lambda: vgae.LinkKFold(seed=-1), "seed: a whole number of at least 0 is needed, got -1."),
+        (lambda: vgae.LinkKFold(seed=-1), "seed: a whole number from 0 to 18446744073709551615 is needed, got -1."),
     ],
 )
 def test_wrong_folds_get_one_sentence(make: Callable[[], object], sentence: str) -> None:

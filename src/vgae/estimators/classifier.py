@@ -91,7 +91,10 @@ def training_of(
         shares = LinkShuffleSplit(1, VAL_FRACTION, int(stream.generate_state(1)[0])).split(data, labels)
         train, held_back = next(shares)
     except InputError as error:
-        raise InputError(f"early_stopping: no pairs can be held back to stop by ({error})") from None
+        problem = str(error).rstrip(".")
+        raise InputError(
+            f"early_stopping: no pairs can be held back to stop by ({problem}); give validation pairs, or set it to None."
+        ) from None
     links, non_links = (data.pairs[held_back[labels[held_back] == label]] for label in (True, False))
     num_links = len(distinct(codes_of(data.pairs[labels])))
     return data[train].graph(labels[train]), HeldOut(links, non_links, num_links)
