@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vgae.errors import InputError
+from vgae.estimators.classifier import PairClassifier, require_graph, training_of
 from vgae.estimators.fitted import Fitted
-from vgae.estimators.pairs import PairClassifier, require_graph, training_of
 from vgae.estimators.predict import FloatArray
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.io.plain import as_path

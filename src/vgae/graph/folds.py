@@ -51,7 +51,7 @@ class LinkKFold:
             found = distinct(codes[chosen])
             if len(found) < self.n_splits:
                 raise InputError(
-                    f"n_splits: {self.n_splits} folds cannot be made of {len(found)} {name}; ask for fewer."
+                    f"n_splits: {self.n_splits} folds need at least {self.n_splits} {name}, and there are {len(found)}."
                 )
             of_pair = generator.permutation(len(found)) % self.n_splits
             fold[chosen] = of_pair[np.searchsorted(found, codes[chosen])]
@@ -87,7 +87,7 @@ class LinkShuffleSplit:
         found = {name: distinct(codes[chosen]) for name, chosen in _kinds(labels)}
         for name, pairs in found.items():
             if len(pairs) < 2:
-                raise InputError(f"test: there are {len(pairs)} {name}, too few to take a share of them.")
+                raise InputError(f"test: at least 2 {name} are needed to take a share of them, got {len(pairs)}.")
         for _ in range(self.n_splits):
             in_test = np.zeros(len(codes), dtype=bool)
             for name, chosen in _kinds(labels):

@@ -7,7 +7,7 @@ the rows cannot see what the others hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -88,6 +88,9 @@ class LinkSamples:
 
     def __len__(self) -> int:
         return len(self.pairs)
+
+    def __iter__(self) -> Iterator[IntArray]:
+        return iter(self.pairs)
 
     def __getitem__(self, key: Any) -> Any:
         rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, ...)

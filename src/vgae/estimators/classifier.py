@@ -13,8 +13,8 @@ from vgae.estimators.predict import FloatArray, Predictor
 from vgae.evaluation.evaluate import score_held_out
 from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.folds import LinkShuffleSplit
-from vgae.graph.pairs import IntArray
-from vgae.graph.samples import LinkSamples, check_labels, held_out_of
+from vgae.graph.pairs import IntArray, distinct
+from vgae.graph.samples import LinkSamples, check_labels, codes_of, held_out_of
 from vgae.graph.split import VAL_FRACTION, HeldOut
 from vgae.train.config import Config
 
@@ -91,9 +91,12 @@ def training_of(
         shares = LinkShuffleSplit(1, VAL_FRACTION, int(stream.generate_state(1)[0])).split(data, labels)
         train, held_back = next(shares)
     except InputError as error:
-        raise InputError(f"early_stopping: no pairs can be held back to stop by ({error})") from None
+        problem = str(error).rstrip(".")
+        raise InputError(
+            f"early_stopping: no pairs can be held back to stop by ({problem}); give validation pairs, or set it to None."
+        ) from None
     links, non_links = (data.pairs[held_back[labels[held_back] == label]] for label in (True, False))
-    num_links = data.graph(labels).num_edges
+    num_links = len(distinct(codes_of(data.pairs[labels])))
     return data[train].graph(labels[train]), HeldOut(links, non_links, num_links)
 
 
