@@ -159,7 +159,7 @@ def test_early_stopping_holds_back_rows_by_the_seed(samples: Samples) -> None:
     message = message_of(lambda: vgae.GAE(**SMALL, early_stopping=4).fit(only_links, np.ones(len(only_links))))
     assert message == (
         "early_stopping: no pairs can be held back to stop by (test: at least 2 non-links are needed to take a share "
-        "of them, got 0); give validation pairs, or set it to None."
+        "of them, got 0); give validation, or set it to None."
     )
 
 

@@ -93,8 +93,7 @@ def training_of(
     except InputError as error:
         problem = str(error).rstrip(".")
         raise InputError(
-            f"early_stopping: no pairs can be held back to stop by ({problem}); "
-            "give validation pairs, or set it to None."
+            f"early_stopping: no pairs can be held back to stop by ({problem}); give validation, or set it to None."
         ) from None
     links, non_links = (data.pairs[held_back[labels[held_back] == label]] for label in (True, False))
     num_links = len(distinct(codes_of(data.pairs[labels])))
