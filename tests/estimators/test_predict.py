@@ -104,9 +104,9 @@ def test_predicted_links_are_logits_and_probabilities_and_draws_add_their_spread
     np.testing.assert_array_equal(plain.probabilities, variational.predict_proba(pairs))
     drawn = variational.predict_links(pairs, samples=400)
     assert drawn.std is not None
-    chance = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     mean, std = (variational.latent_["mean"].numpy(), variational.latent_["log_std"].exp().numpy())
-    z = mean + std * chance.standard_normal((400, *mean.shape))
+    z = mean + std * generator.standard_normal((400, *mean.shape))
     expected = variational.calibration().probabilities(np.einsum("kmd,kmd->km", z[:, pairs[:, 0]], z[:, pairs[:, 1]]))
     error = np.sqrt(2 / 400) * expected.std(axis=0)
     assert (np.abs(drawn.probabilities - expected.mean(axis=0)) < 5 * error).all()

@@ -24,7 +24,7 @@ class WrongResultError(Exception):
 
 
 class Case:
-    """The folder, the chance and the account of one case."""
+    """The folder, the random numbers and the account of one case."""
 
     def __init__(self, kind: str, seed: int, folder: Path) -> None:
         self.random = Random(f"{kind} {seed}")  # noqa: S311 - repeatable, not secret

@@ -16,8 +16,8 @@ CORNERS = torch.tensor([[0, 1], [1, 2], [0, 2], [3, 0]])
 
 
 def posterior(dim: int) -> NormalPosterior:
-    chance = torch.Generator().manual_seed(dim)
-    mean, log_std = (torch.randn(4, dim, generator=chance, dtype=torch.float64) for _ in range(2))
+    generator = torch.Generator().manual_seed(dim)
+    mean, log_std = (torch.randn(4, dim, generator=generator, dtype=torch.float64) for _ in range(2))
     return NormalPosterior(mean, log_std / 2 - 0.5)
 
 
@@ -27,8 +27,8 @@ def as_it_is(logits: npt.NDArray[np.float32]) -> Values:
 
 def draw(given: NormalPosterior, function: object = as_it_is, *, seed: int = 0, **options: int) -> Moments:
     settings = {"num_draws": NUM_DRAWS, **options}
-    chance = torch.Generator().manual_seed(seed)
-    return moments_of_draws(given, DECODER, CORNERS, function, generator=chance, **settings)  # type: ignore[arg-type]
+    generator = torch.Generator().manual_seed(seed)
+    return moments_of_draws(given, DECODER, CORNERS, function, generator=generator, **settings)  # type: ignore[arg-type]
 
 
 def assert_within_errors(found: Moments, mean: Values, variance: Values, fourth: Values) -> None:
@@ -45,8 +45,8 @@ def test_moments_of_logits_are_those_of_products_of_normals(dim: int) -> None:
     (mean_i, mean_j), (var_i, var_j) = mean[CORNERS.T], variance[CORNERS.T]
     expected = (mean_i * mean_j).sum(axis=1)
     spread = (mean_i**2 * var_j + mean_j**2 * var_i + var_i * var_j).sum(axis=1)
-    chance = np.random.default_rng(1)
-    z = mean + np.sqrt(variance) * chance.standard_normal((100_000, *mean.shape))
+    generator = np.random.default_rng(1)
+    z = mean + np.sqrt(variance) * generator.standard_normal((100_000, *mean.shape))
     logits = (z[:, CORNERS[:, 0]] * z[:, CORNERS[:, 1]]).sum(axis=2)
     fourth = ((logits - expected) ** 4).mean(axis=0)
     assert_within_errors(draw(given), expected, spread, fourth)
@@ -69,8 +69,8 @@ def test_moments_of_probabilities_are_those_of_quadrature() -> None:
 def test_a_node_is_drawn_once_for_both_ends_of_a_pair_with_itself() -> None:
     given = posterior(3)
     pairs = torch.tensor([[2, 2]])
-    chance = torch.Generator().manual_seed(0)
-    found = moments_of_draws(given, DECODER, pairs, as_it_is, num_draws=NUM_DRAWS, generator=chance)
+    generator = torch.Generator().manual_seed(0)
+    found = moments_of_draws(given, DECODER, pairs, as_it_is, num_draws=NUM_DRAWS, generator=generator)
     mean, variance = given.mean[2].numpy(), np.exp(2 * given.log_std[2].numpy())
     error = found.std / NUM_DRAWS**0.5
     assert found.mean == pytest.approx(float((mean**2 + variance).sum()), abs=4.5 * float(error[0]))
@@ -85,8 +85,8 @@ def test_without_spread_every_draw_is_the_mean() -> None:
 
 def test_moments_are_numpys_and_do_not_depend_on_blocks() -> None:
     given = posterior(2)
-    chance = torch.Generator().manual_seed(5)
-    draws = np.stack([DECODER.logits(given.sample(chance), CORNERS).numpy() for _ in range(30)])
+    generator = torch.Generator().manual_seed(5)
+    draws = np.stack([DECODER.logits(given.sample(generator), CORNERS).numpy() for _ in range(30)])
     found = draw(given, seed=5, num_draws=30)
     np.testing.assert_allclose(found.mean, draws.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(found.std, draws.std(axis=0, ddof=1), rtol=1e-12)

@@ -39,7 +39,7 @@ RATES = Rates(pairs_per_second=1e9, numbers_per_second=1e9, seconds_per_step=1e-
 
 def work(num_nodes: int, num_edges: int = 0) -> Workload:
     graph = Graph.from_edges([(0, 1)], num_nodes=num_nodes)
-    usual = Workload.of(graph, hidden_dim=32, latent_dim=16)
+    usual = Workload.of(graph, Config().composition)
     return replace(usual, num_edges=num_edges or 5 * num_nodes, num_negatives=10 * num_nodes)
 
 

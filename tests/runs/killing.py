@@ -77,7 +77,7 @@ def content_of(folder: Path) -> dict[str, Any]:
 
 def kill_at_random_moments(place: Path) -> dict[str, Any]:
     """Kill and resume each kind of training until it has been killed often enough, and compare with an unkilled one."""
-    chance = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     found: dict[str, Any] = {}
     for name, options in OPTIONS.items():
         options = [*options, "--iterations", "25", "--checkpoint-every", "0"]
@@ -90,7 +90,7 @@ def kill_at_random_moments(place: Path) -> dict[str, Any]:
             while endings[-1] == -signal.SIGKILL:
                 training = vgae_train(place / "run", *options, "--resume")
                 if kills < KILLS:
-                    time.sleep(chance.uniform(0, duration))
+                    time.sleep(generator.uniform(0, duration))
                     os.kill(training, signal.SIGKILL)
                 endings.append(ending_of(training))
                 kills += endings[-1] == -signal.SIGKILL

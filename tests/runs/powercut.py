@@ -116,12 +116,12 @@ class Disk:
 
     def after_a_power_cut(self, *, seed: int = 0, subsets: int = 1) -> Iterator[tuple[int, Tree]]:
         """All different trees that a power cut could leave, with the number of changes before it."""
-        chance = random.Random(seed)  # noqa: S311 - no secret
+        generator = random.Random(seed)  # noqa: S311 - no secret
         seen = set()
         for count in range(self.num_before, len(self.changes) + 1):
             open_changes = self._unflushed(count)
             choices = [set(), set(open_changes)]
-            choices += [{place for place in open_changes if chance.random() < 0.5} for _ in range(subsets)]
+            choices += [{place for place in open_changes if generator.random() < 0.5} for _ in range(subsets)]
             for happened in choices:
                 for kept in (0.0, 0.5, 1.0):
                     tree = self._tree(count, set(open_changes) - happened, kept)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import scipy.sparse as sp
 
 from vgae.graph.graph import Graph
+from vgae.model.autoencoder import Composition
 
 INT, FLOAT = 8, 4  # bytes of an index and of a number
 # What a single pair costs per latent dimension (gathers, scatters, sampling), in numbers that a sparse product moves.
@@ -69,10 +70,8 @@ class Workload:
     def of(
         cls,
         graph: Graph,
+        composition: Composition,
         *,
-        hidden_dim: int,
-        latent_dim: int,
-        num_heads: int = 2,
         num_negatives: int | None = None,
         symmetric: bool = True,
         early_stopping: bool = False,
@@ -86,9 +85,9 @@ class Workload:
             num_features=graph.num_features,
             feature_entries=0 if matrix is None else int(matrix.size),
             sparse_features=sp.issparse(matrix),
-            hidden_dim=hidden_dim,
-            latent_dim=latent_dim,
-            num_heads=num_heads,
+            hidden_dim=composition.hidden_dim,
+            latent_dim=composition.latent_dim,
+            num_heads=len(composition.heads),
             num_negatives=2 * graph.num_edges if num_negatives is None else num_negatives,
             symmetric=symmetric,
             early_stopping=early_stopping,

@@ -35,9 +35,7 @@ def workload(job: Job, *, checkpoints: bool = False) -> Workload:
     config = job.config
     return Workload.of(
         job.graph,
-        hidden_dim=config.hidden_dim,
-        latent_dim=config.latent_dim,
-        num_heads=len(config.composition.heads),
+        config.composition,
         num_negatives=config.num_negatives,
         symmetric=job.outline.decoder.symmetric,
         early_stopping=config.early_stopping is not None,
