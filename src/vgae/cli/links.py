@@ -17,6 +17,7 @@ from vgae.io.exports import without_formulas, write_csv
 from vgae.io.tables import read_pairs
 from vgae.report.console import print_json, print_table
 from vgae.screen import note
+from vgae.words import count
 
 COLUMNS = ("source", "target", "delimiter", "header")  # of a table of links, and of a table of pairs
 
@@ -30,7 +31,7 @@ def embed(
     """Write the embedding of every node, with its id."""
     fitted = open_run(run_folder, other)
     write_embeddings(out, fitted.graph_.ids, fitted.transform(), spreadsheet_safe=csv.spreadsheet_safe)
-    note(f"wrote {_count(fitted.graph_.num_nodes, 'embedding')} to {out}")
+    note(f"wrote {count(fitted.graph_.num_nodes, 'embedding')} to {out}")
 
 
 def recommend(
@@ -108,7 +109,7 @@ def _give_links(links: Links, ids: Sequence[Any], output: LinkOutputOptions) -> 
         plain = [(i, j, *(float(value) for value in row)) for i, j, *row in rows]
         print_json({"links": [dict(zip(columns, row, strict=True)) for row in plain]})
     elif output.out is not None:
-        note(f"wrote {_count(len(rows), 'link')} to {output.out}")
+        note(f"wrote {count(len(rows), 'link')} to {output.out}")
     else:
         print_table(columns, rows)
 
@@ -130,7 +131,3 @@ def _indices_of(ids: Sequence[Any], names: list[str]) -> list[int]:
 def _in_short(name: object) -> str:
     text = str(name)
     return text if len(text) <= 40 else f"{text[:40]}…"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
