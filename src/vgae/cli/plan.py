@@ -9,6 +9,7 @@ from vgae.screen import note, print_line
 from vgae.train.config import Config, choose_device
 from vgae.train.job import Job
 from vgae.train.plan import plan_training
+from vgae.words import count
 
 
 def plan(graph: GraphName, config: Config, tables: TableOptions, as_json: Json = False) -> None:
@@ -23,8 +24,7 @@ def plan(graph: GraphName, config: Config, tables: TableOptions, as_json: Json =
         print_json({"dataset": opened.name, "auto": found.choice.objective, "available_bytes": available, **described})
         return
     note(f"{opened.name}: {opened.graph} · on {describe_machine()}")
-    iterations = "1 iteration" if config.iterations == 1 else f"{config.iterations} iterations"
-    titles = ("objective", "per iteration", iterations, "memory", "fits")
+    titles = ("objective", "per iteration", count(config.iterations, "iteration"), "memory", "fits")
     rows = []
     for cost in found.costs:
         fits = "yes" if cost.memory.fits(found.room) else "no"
