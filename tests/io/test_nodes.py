@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -185,6 +185,7 @@ def test_tables_written_and_read_give_the_same_graph(
     )
     order = data.draw(st.permutations(names))
     rows = [(name, *(data.draw(cell) for cell in CELLS.values())) for name in order]
+    assume(any(row[3] != "NA" for row in rows))  # nothing but NA is a column without values
     header = ("id", *CELLS)
     for name, columns, content in (("links", ("from", "to"), links), ("nodes", header, rows)):
         if kind == "csv":

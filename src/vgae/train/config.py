@@ -38,7 +38,9 @@ class Config(Options):
     prior: PriorSpec | None = part("prior", help="Another prior than the model's.")
     decoder: DecoderSpec | None = part("decoder", help="Another decoder than the model's.")
     features: bool = option(
-        True, flag="--no-features", help="Use the nodes' features; without them, the paper's GAE* and VGAE*."
+        True,
+        flag="--no-features",
+        help="Whether to use features; --no-features gives the paper's GAE* and VGAE*.",
     )
     hidden_dim: int = option(32, least=1, most=2**16, help="Width of the hidden layer.", search=(8, 256))
     latent_dim: int = option(16, least=1, most=2**16, help="Dimensions of the embedding.", search=(4, 128))
