@@ -311,7 +311,7 @@ def test_splits_that_do_not_tell_the_links_of_the_graph_are_read(split: vgae.Lin
     old = vgae.LinkSplit.load(tmp_path / "old.npz")
     assert old.num_graph_links == split.num_graph_links
     np.savez(tmp_path / "wrong.npz", num_graph_links=10**9, **parts)
-    with pytest.raises(InputError, match="links are not a number of links among 200 nodes"):
+    with pytest.raises(InputError, match="links are not possible among 200 nodes"):
         vgae.LinkSplit.load(tmp_path / "wrong.npz")
 
 
