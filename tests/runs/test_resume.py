@@ -8,9 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 import vgae
@@ -28,11 +24,7 @@ from vgae.errors import InputError, TrainingError
 from vgae.io.json_files import hash_json
 from vgae.objective.cost import Choice
 from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration, write_checkpoint
-from vgae.runs.files import FILES, write_run
 from vgae.runs.fingerprint import Fingerprint
-from vgae.runs.folder import new_run_folder
-from vgae.runs.lock import locked
-from vgae.runs.schedule import PAUSE, SHARE, SLOW_DISK, Schedule
 from vgae.train.callbacks import Callback, Checkpointer
 from vgae.train.config import Config
 from vgae.train.job import Job
@@ -222,57 +214,6 @@ def test_diverged_training_takes_its_checkpoints_with_it(tmp_path: Path, split: 
     assert list(tmp_path.iterdir()) == []
 
 
-# ----------------------------------------------------------------------------------------------------- when it is due
-
-
-@given(st.lists(st.floats(0.001, 50), min_size=1, max_size=30), st.floats(0.001, 5), st.floats(0.01, 100))
-def test_writing_takes_its_share_of_the_time_and_no_more(
-    durations: list[float], guess: float, iteration: float
-) -> None:
-    """But for what a write takes longer than the last one, however slow the file system is or becomes."""
-    now, spent, expected, last = 0.0, 0.0, guess, 0.0
-    schedule = Schedule(guess * SLOW_DISK, clock=lambda: now)
-    for seconds in durations:
-        while not schedule.due():
-            now += iteration if iteration > PAUSE else PAUSE / 3
-        assert now - last >= PAUSE
-        assert spent + min(seconds, expected) <= SHARE * now * (1 + 1e-9)
-        now += seconds
-        spent, expected, last = spent + seconds, seconds, now
-        schedule.wrote(seconds)
-    assert not schedule.due()
-
-
-def test_the_first_checkpoint_waits_for_its_size_and_the_second_for_its_time() -> None:
-    now = 0.0
-    schedule = Schedule(0.05 * SLOW_DISK, clock=lambda: now)
-    due = []
-    for now in range(1, 500):
-        if schedule.due():
-            due.append(now)
-            schedule.wrote(1.0)
-    assert due == [PAUSE, 200, 300, 400]
-
-
-@pytest.mark.parametrize(("every", "expected"), [(0, [1, 2, 3, 4, 5]), (2, [2, 4])])
-def test_a_fixed_pause_is_observed(every: float, expected: list[int]) -> None:
-    now = 0
-    schedule = Schedule(1e17, every=every, clock=lambda: now)
-    due = []
-    for now in range(1, 6):
-        if schedule.due():
-            due.append(now)
-            schedule.wrote(0.0)
-    assert due == expected
-
-
-@pytest.mark.parametrize("every", [-1, float("nan"), float("inf"), "often"])
-def test_impossible_pauses_are_named(tmp_path: Path, split: vgae.LinkSplit, every: Any) -> None:
-    with pytest.raises(InputError, match="checkpoint_every: a number of at least 0 is needed"):
-        vgae.GAE(iterations=1).fit(split.train, checkpoint=tmp_path / "checkpoint", checkpoint_every=every)
-    assert list(tmp_path.iterdir()) == []
-
-
 # -------------------------------------------------------------------------------------------------- what is refused
 
 
@@ -439,67 +380,3 @@ def test_unfinished_writes_of_a_killed_process_do_no_harm(checkpoint: Path, spli
         "notes.txt",
         "state-12.safetensors",
     ]
-
-
-# -------------------------------------------------------------------------------------------------------- one writer
-
-
-def test_second_writer_is_refused_until_the_first_is_gone_even_if_killed(tmp_path: Path) -> None:
-    code = f"""
-import time
-from pathlib import Path
-from vgae.runs.lock import locked
-with locked(Path({str(tmp_path / "lock")!r}), "taken"):
-    print("held", flush=True)
-    time.sleep(600)
-"""
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as first:
-        assert first.stdout is not None
-        assert first.stdout.readline() == "held\n"
-        with pytest.raises(InputError, match="taken"), locked(tmp_path / "lock", "taken"):
-            pass
-        first.send_signal(signal.SIGKILL)
-        first.wait()
-    assert (tmp_path / "lock").exists()  # but nobody holds it
-    with (
-        locked(tmp_path / "lock", "taken"),
-        pytest.raises(InputError, match="taken"),
-        locked(tmp_path / "lock", "taken"),
-    ):
-        pass
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_one_folder_has_one_writer(tmp_path: Path, split: vgae.LinkSplit) -> None:
-    model = vgae.GAE(iterations=1).fit(split.train)
-    with new_run_folder(tmp_path / "run"):
-        with pytest.raises(InputError, match="another process is writing this run"):
-            model.save(tmp_path / "run", overwrite=True)
-        (tmp_path / "run" / "checkpoint" / "checkpoint.json").write_text("{}")
-        with pytest.raises(InputError, match="another process is writing this run"):
-            model.save(tmp_path / "run")
-        (tmp_path / "run" / "checkpoint" / "checkpoint.json").unlink()
-        write_run(tmp_path / "run" / "checkpoint" / "run", model.to_run())
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(["config.json", *FILES])
-
-
-def test_lock_that_is_let_go_while_another_waits_for_it_is_not_held_twice(tmp_path: Path) -> None:
-    """Many threads take the lock in turn; if two ever held it at once, they would count wrong."""
-    path, taken, inside, most = tmp_path / "lock", [0], [0], [0]
-
-    def take_turns() -> None:
-        for _ in range(200):
-            with suppress(InputError), locked(path, "taken"):
-                inside[0] += 1
-                most[0] = max(most[0], inside[0])
-                taken[0] += 1
-                time.sleep(0.0001)
-                inside[0] -= 1
-
-    threads = [threading.Thread(target=take_turns) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most[0] == 1
-    assert taken[0] > 0
