@@ -25,8 +25,10 @@ class Adam:
         self.names, self.parameters = list(named), list(named.values())
         self.learning_rate = learning_rate
         self.steps = [torch.zeros((), dtype=torch.float32, device=each.device) for each in self.parameters]
-        self.means = [torch.zeros_like(each, requires_grad=False) for each in self.parameters]
-        self.squares = [torch.zeros_like(each, requires_grad=False) for each in self.parameters]
+        self.means, self.squares = (
+            [torch.zeros(each.shape, dtype=each.dtype, device=each.device) for each in self.parameters]
+            for _ in range(2)
+        )
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
