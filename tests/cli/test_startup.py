@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 EXTRAS = ("gensim", "matplotlib", "networkx", "polars", "torch_geometric")
-SLOW = ("pandas", "pyarrow", "scipy.optimize", "scipy.stats", "sklearn", "torch._dynamo", *EXTRAS)
+SLOW = ("pandas", "pyarrow", "scipy.optimize", "scipy.stats", "sklearn", "sympy", "torch._dynamo", *EXTRAS)
 REPORT = """
-import atexit, sys
+import os, sys
 from pathlib import Path
-atexit.register(lambda: Path("modules").write_text(" ".join(sys.modules)))
+leave = os._exit
+def report(code):
+    Path("modules").write_text(" ".join(sys.modules))
+    leave(code)
+os._exit = report
 from vgae.__main__ import main
 main()
 """
