@@ -31,7 +31,7 @@ class Rule:
     """What a value may be, and what it is for."""
 
     help: str
-    least: float | None = None
+    least: float | None = None  # of a whole number 0, unless it is given
     most: float | None = None
     above: float | None = None  # like `least`, without the bound itself
     choices: Callable[[], Sequence[str]] | None = None

@@ -63,6 +63,8 @@ class _GraphAutoEncoder(PairClassifier, BaseEstimator):  # type: ignore[misc]  #
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
+        if not cls.__doc__:
+            return
         lines = [f"{each.name}: {each.help}" for each in options_of(Config) if each.name in PARAMETERS]
         lines.append("progress: Show a progress bar on standard error.")
         cls.__doc__ = f"{cls.__doc__}\n    Parameters:\n\n    " + "\n    ".join(lines) + "\n"
