@@ -5,9 +5,9 @@ import signal
 import sys
 from contextlib import suppress
 
-from vgae.cli.loading import end_quietly, loading
+from vgae.cli.loading import loading, own_process
 
-sys.excepthook = end_quietly
+own_process()
 with loading():
     from vgae.cli.app import main as run_command
 
