@@ -75,8 +75,9 @@ def find(family: str, given: Any) -> Spec:
     for item in filter(None, text.split(",")):
         key, equals, value = item.partition("=")
         if key not in options or not equals:
-            has = f"has the options {', '.join(options)}" if options else "has no options"
-            raise InputError(f"{family}: {item!r} is not understood; {name} {has}, given as {name}:option=value.")
+            known_options = f"has the options {', '.join(options)}, given as {name}:option=value"
+            has = known_options if options else "has no options"
+            raise InputError(f"{family}: {item!r} is not understood; {name} {has}.")
         values[key] = options[key].parse(value, f"{family} {name}, {key}")
     return spec(**values)
 
