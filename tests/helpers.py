@@ -1,7 +1,9 @@
 """What several test files need."""
 
+import os
 from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,3 +41,16 @@ def graph_with(num_nodes: int, links_per_node: int, features: str) -> Graph:
     if features == "sparse":
         matrix = sp.csr_array(matrix)
     return Graph.from_edges(edges, num_nodes=num_nodes, features=matrix)
+
+
+def put_odd(path: Path, kind: str) -> None:
+    """Something that is not a plain file of a sane size: a fifo, a folder, a huge file, or a link to what is named."""
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "sparse":
+        path.touch()
+        os.truncate(path, 2**42)
+    else:
+        path.symlink_to(path.name if kind == "loop" else kind)

@@ -6,7 +6,6 @@ forged    values changed and all hashes made to fit: an answer of numbers, or a 
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable
 from functools import lru_cache
@@ -22,6 +21,7 @@ from safetensors.numpy import save as save_tensors
 import vgae
 from fuzzing.case import Case, WrongResultError
 from fuzzing.mutate import mutate
+from helpers import put_odd
 from vgae.io.json_files import hash_json
 from vgae.io.tables import read_any
 from vgae.runs.checkpoint import write_checkpoint
@@ -181,19 +181,12 @@ def _put_odd(random: Random, path: Path) -> None:
     kind = random.choice(("fifo", "folder", "sparse", "/dev/zero", "nowhere", "loop", "/dev/null", "elsewhere"))
     content = path.read_bytes() if path.is_file() else b""
     _remove(path)
-    if kind == "fifo":
-        os.mkfifo(path)
-    elif kind == "folder":
-        path.mkdir()
-    elif kind == "sparse":
-        path.touch()
-        os.truncate(path, 2**40)
-    elif kind == "elsewhere":
+    if kind == "elsewhere":
         target = path.parent.parent / f"elsewhere-{path.name}"
         target.write_bytes(content)
         path.symlink_to(target)
     else:
-        path.symlink_to(path.name if kind == "loop" else kind)
+        put_odd(path, kind)
 
 
 # -------------------------------------------------------------------------------------------------------------- forgery

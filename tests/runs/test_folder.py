@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from making import make, train_in
+from making import CONFIG, NAMES, content, make, model, small_split, train_in
 from powercut import what_is_read
 
 import vgae
@@ -21,9 +21,6 @@ from vgae.runs import folder as folder_module
 from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration
 from vgae.runs.files import FILES
 from vgae.runs.folder import Stage, new_run_folder, stage_of
-from vgae.train.config import Config
-
-NAMES = ("config.json", *FILES)
 
 
 @pytest.fixture(autouse=True)
@@ -33,15 +30,7 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def split() -> vgae.LinkSplit:
-    return vgae.split_links(vgae.stochastic_block_model(30, 2, feature_dim=5, seed=5), val=0.2, test=0.2, seed=2)
-
-
-SETTINGS: dict[str, Any] = {"iterations": 3, "eval_every": 1, "hidden_dim": 4, "latent_dim": 2, "device": "cpu"}
-CONFIG = Config(**SETTINGS)
-
-
-def model(seed: int = 0) -> vgae.VGAE:
-    return vgae.VGAE(**SETTINGS, seed=seed)
+    return small_split()
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +42,6 @@ def fitted(split: vgae.LinkSplit) -> list[vgae.VGAE]:
 def run(tmp_path: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE]) -> Path:
     fitted[0].save(tmp_path / "run", split=split)
     return tmp_path / "run"
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # ------------------------------------------------------------------------------------------------------------- readers

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from making import make, train_in
+from making import CONFIG, NAMES, content, make, model, small_split, train_in
 from powercut import what_is_read
 
 import vgae
@@ -20,12 +20,8 @@ from vgae.evaluation.evaluate import evaluate_split
 from vgae.io import atomic
 from vgae.runs import folder as folder_module
 from vgae.runs.checkpoint import saved_iteration
-from vgae.runs.files import FILES
 from vgae.runs.folder import new_run_folder
 from vgae.train.callbacks import Callback
-from vgae.train.config import Config
-
-NAMES = ("config.json", *FILES)
 
 
 @pytest.fixture(autouse=True)
@@ -35,15 +31,7 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def split() -> vgae.LinkSplit:
-    return vgae.split_links(vgae.stochastic_block_model(30, 2, feature_dim=5, seed=5), val=0.2, test=0.2, seed=2)
-
-
-SETTINGS: dict[str, Any] = {"iterations": 3, "eval_every": 1, "hidden_dim": 4, "latent_dim": 2, "device": "cpu"}
-CONFIG = Config(**SETTINGS)
-
-
-def model(seed: int = 0) -> vgae.VGAE:
-    return vgae.VGAE(**SETTINGS, seed=seed)
+    return small_split()
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +43,6 @@ def fitted(split: vgae.LinkSplit) -> list[vgae.VGAE]:
 def run(tmp_path: Path, split: vgae.LinkSplit, fitted: list[vgae.VGAE]) -> Path:
     fitted[0].save(tmp_path / "run", split=split)
     return tmp_path / "run"
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 class Full:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from making import make
+from making import make, small_split
 from powercut import Disk, Tree, grow, what_is_read
 
 import vgae
@@ -27,7 +27,7 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def split() -> vgae.LinkSplit:
-    return vgae.split_links(vgae.stochastic_block_model(30, 2, feature_dim=5, seed=5), val=0.2, test=0.2, seed=2)
+    return small_split()
 
 
 SETTINGS: dict[str, Any] = {"iterations": 2, "eval_every": 1, "hidden_dim": 4, "latent_dim": 2, "device": "cpu"}

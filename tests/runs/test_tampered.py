@@ -1,7 +1,6 @@
 """Runs from strangers: whatever was done to one, it is refused in a sentence, and nothing in it is executed."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from tampering import (
 )
 
 import vgae
-from helpers import message_of
+from helpers import message_of, put_odd
 from vgae.evaluation.evaluate import evaluate_split
 from vgae.io.json_files import hash_json
 from vgae.io.tables import read_any
@@ -164,26 +163,13 @@ def test_run_of_an_older_version_is_read(run: Path, version: str) -> None:
     assert sentence_of(run) is None
 
 
-def make_odd(path: Path, kind: str) -> None:
-    """Put something that is not a plain file of a sane size under the name of a file."""
-    path.unlink()
-    if kind == "fifo":
-        os.mkfifo(path)
-    elif kind == "folder":
-        path.mkdir()
-    elif kind == "sparse":
-        path.touch()
-        os.truncate(path, 2**42)
-    else:
-        path.symlink_to({"zero": "/dev/zero", "loop": path.name, "nowhere": "nowhere"}[kind])
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="FIFOs and devices as POSIX has them")
-@pytest.mark.parametrize("kind", ["fifo", "folder", "zero", "loop", "nowhere", "sparse"])
+@pytest.mark.parametrize("kind", ["fifo", "folder", "/dev/zero", "loop", "nowhere", "sparse"])
 @pytest.mark.parametrize("name", [*FILES, "config.json"])
 def test_nothing_but_plain_files_of_a_sane_size_is_opened(run: Path, name: str, kind: str) -> None:
     """Neither to read the run nor to find out whether it may be replaced."""
-    make_odd(run / name, kind)
+    (run / name).unlink()
+    put_odd(run / name, kind)
     if (name, kind) == ("split.npz", "sparse"):
         return  # its size is bounded by the memory there is, and by what it unpacks to
     assert sentence_of(run)
@@ -193,15 +179,14 @@ def test_nothing_but_plain_files_of_a_sane_size_is_opened(run: Path, name: str, 
     assert stage_of(run) is (Stage.NOT_A_RUN if name == "config.json" else Stage.COMPLETE)
 
 
-@pytest.mark.parametrize("kind", ["fifo", "zero", "loop", "sparse"])
+@pytest.mark.parametrize("kind", ["fifo", "/dev/zero", "loop", "sparse"])
 @pytest.mark.parametrize(
     "place", ["checkpoint/checkpoint.json", "checkpoint/run/config.json", "checkpoint/run/split.npz"]
 )
 def test_odd_files_of_an_unfinished_run_do_no_harm(run: Path, place: str, kind: str) -> None:
     path = run / place
     path.parent.mkdir(parents=True)
-    path.touch()
-    make_odd(path, kind)
+    put_odd(path, kind)
     assert sentence_of(run) is None
     model = vgae.GAE(iterations=1, device="cpu").fit(vgae.stochastic_block_model(20, 2, seed=1))
     model.save(run, overwrite=True)

@@ -46,7 +46,7 @@ def exit_code_of(command: Callable[[], int | None], *, debug: bool = False) -> i
     except VgaeError as error:
         return _fail(_sentence(str(error)), FAILED, debug)
     except UsageError as error:
-        return _fail(_in_one_line(error.format_message()), REFUSED, debug)  # type: ignore[attr-defined]
+        return _fail(_in_one_line(error.format_message()), REFUSED, debug)  # type: ignore[attr-defined]  # click's
     except MemoryError:
         return _fail("Memory ran out; use a smaller graph or fewer dimensions, or free some memory.", FAILED, debug)
     except OSError as error:

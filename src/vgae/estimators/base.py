@@ -53,8 +53,7 @@ class _GraphAutoEncoder(PairClassifier, BaseEstimator):  # type: ignore[misc]  #
         for name, value in (PARAMETERS | parameters).items():
             setattr(self, name, value)
 
-    # What scikit-learn, help() and notebooks read.
-    __init__.__signature__ = Signature(  # type: ignore[attr-defined]
+    __init__.__signature__ = Signature(  # type: ignore[attr-defined]  # what scikit-learn, help() and notebooks read
         [
             Parameter("self", Parameter.POSITIONAL_OR_KEYWORD),
             *(Parameter(name, Parameter.KEYWORD_ONLY, default=value) for name, value in PARAMETERS.items()),

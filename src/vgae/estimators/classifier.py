@@ -62,14 +62,12 @@ class PairClassifier(Predictor):
         return auc_and_ap(*score_held_out(self, held_out_of(held_out, y)))["auc"]
 
     def transform(self, graph: Any = None) -> FloatArray:
-        """Embeddings (N×latent_dim): the posterior mean over the training graph, or over another graph.
-
-        Another graph needs the same feature columns: a model without features knows its own graph and no other nodes.
-        """
+        """Embeddings (N×latent_dim) over the training graph or another, as `Predictor` has it; samples are refused."""
         require_graph(graph, "transform")
         return super().transform(graph)
 
-    def on(self, graph: Any, *, known: npt.ArrayLike | None = None) -> Self:  # noqa: D102 - has that of Predictor
+    def on(self, graph: Any, *, known: npt.ArrayLike | None = None) -> Self:
+        """The trained model on another graph, as `Predictor` has it; samples are refused."""
         require_graph(graph, "on")
         return super().on(graph, known=known)
 

@@ -24,8 +24,18 @@ from vgae.words import shown
 Rows = tuple[IntArray, IntArray]  # of training and test
 
 
+class _Splitter:
+    """What scikit-learn asks of every splitter."""
+
+    n_splits: int
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:  # noqa: ARG002, N803 - scikit-learn's
+        """How often is split."""
+        return self.n_splits
+
+
 @dataclass(frozen=True)
-class LinkKFold:
+class LinkKFold(_Splitter):
     """K folds of links and non-links; each fold is the test set once, the others are for training.
 
     >>> cross_val_score(vgae.GAE(), X, y, cv=vgae.LinkKFold(5, seed=0))  # doctest: +SKIP
@@ -37,10 +47,6 @@ class LinkKFold:
     def __post_init__(self) -> None:
         whole_number(self.n_splits, "n_splits", 2)
         whole_number(self.seed, "seed", 0, MAX_SEED)
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:  # noqa: ARG002, N803 - scikit-learn's
-        """K."""
-        return self.n_splits
 
     def split(self, X: Any, y: npt.ArrayLike | None = None, groups: Any = None) -> Iterator[Rows]:  # noqa: ARG002, N803
         """Indices of the rows for training and for test, K times."""
@@ -60,7 +66,7 @@ class LinkKFold:
 
 
 @dataclass(frozen=True)
-class LinkShuffleSplit:
+class LinkShuffleSplit(_Splitter):
     """Random shares of links and non-links as test set, the rest for training, each time drawn anew.
 
     Of so many links a share of `test` is taken, rounded down, but at least one; of the non-links too.
@@ -75,10 +81,6 @@ class LinkShuffleSplit:
         if not isinstance(self.test, float | np.floating) or not 0 < self.test < 1:
             raise InputError(f"test: a fraction above 0 and below 1 is needed, got {shown(self.test)}.")
         whole_number(self.seed, "seed", 0, MAX_SEED)
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:  # noqa: ARG002, N803 - scikit-learn's
-        """How often is split."""
-        return self.n_splits
 
     def split(self, X: Any, y: npt.ArrayLike | None = None, groups: Any = None) -> Iterator[Rows]:  # noqa: ARG002, N803
         """Indices of the rows for training and for test, `n_splits` times."""
