@@ -184,6 +184,8 @@ def test_what_cannot_fit_is_refused_with_what_would() -> None:
     require_memory(load, ("exact", "sampled"), CPU, between)
     with pytest.raises(InputError, match=r"sampled objective .* needs about .* the exact objective would fit"):
         require_memory(load, ("sampled",), CPU, between)
+    with pytest.raises(InputError, match=r"sampled objective .* num_negatives [\d,]+ would fit"):
+        require_memory(replace(load, factorised=False), ("sampled",), CPU, between)
     with pytest.raises(InputError, match="hidden_dim 16 and latent_dim 8 would fit"):
         require_memory(load, ("exact",), CPU, Memory(0.7 * exact))
     with pytest.raises(InputError, match="only graphs of up to about 1,000 nodes would fit"):

@@ -139,7 +139,8 @@ def _what_would_fit(work: Workload, objective: str, device: torch.device, room: 
 
 def _changes(work: Workload, objective: str) -> Iterator[tuple[str, str, Workload]]:
     if objective == "sampled":
-        yield "the exact objective", "exact", work
+        if work.factorised:
+            yield "the exact objective", "exact", work
         num_negatives = work.num_negatives // 2
         while num_negatives >= work.num_nodes // 10 + 1:
             yield f"num_negatives {num_negatives:,}", objective, replace(work, num_negatives=num_negatives)

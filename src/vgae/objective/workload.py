@@ -63,6 +63,7 @@ class Workload:
     num_heads: int
     num_negatives: int
     symmetric: bool
+    factorised: bool = True  # whether the exact objective is possible
     early_stopping: bool = False  # the best weights are kept beside the last
     checkpoints: bool = False  # the state is copied now and then, to be written
 
@@ -74,6 +75,7 @@ class Workload:
         *,
         num_negatives: int | None = None,
         symmetric: bool = True,
+        factorised: bool = True,
         early_stopping: bool = False,
         checkpoints: bool = False,
     ) -> Workload:
@@ -90,6 +92,7 @@ class Workload:
             num_heads=len(composition.heads),
             num_negatives=2 * graph.num_edges if num_negatives is None else num_negatives,
             symmetric=symmetric,
+            factorised=factorised,
             early_stopping=early_stopping,
             checkpoints=checkpoints,
         )

@@ -1,12 +1,13 @@
 """The files of a run, the folder that holds one trained model.
 
-    config.json         the configuration, where the graph came from, versions, the recipe of the features if they came
-                        from a node table, and the hashes of the other files
-    model.safetensors   the weights, and the posterior's parameters over the training graph
-    split.npz           the training graph's links with their weights and directions, the held-out pairs, the nodes' ids
-                        and labels
-    history.jsonl       the logged iterations
-    metrics.json        the scores on the held-out pairs
+    config.json            the configuration, where the graph came from, versions, the recipe of the features if they
+                           came from a node table, and the hashes of the other files
+    model.safetensors      the weights, and the posterior's parameters over the training graph
+    split.npz              the training graph's links with their weights and directions, the held-out pairs, the nodes'
+                           ids and labels
+    features.safetensors   the nodes' features, if the model uses any
+    history.jsonl          the logged iterations
+    metrics.json           the scores on the held-out pairs
 
 What is read is not trusted: files must be plain ones in the folder, of a size that the configuration allows for, and
 match their hashes; vgae.runs.checks says what they may hold. Nothing that is loaded can execute code.

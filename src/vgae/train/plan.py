@@ -38,6 +38,7 @@ def workload(job: Job, *, checkpoints: bool = False) -> Workload:
         config.composition,
         num_negatives=config.num_negatives,
         symmetric=job.outline.decoder.symmetric,
+        factorised=job.outline.decoder.factorised,
         early_stopping=config.early_stopping is not None,
         checkpoints=checkpoints,
     )
