@@ -33,7 +33,7 @@ from vgae.graph.split import HeldOut
 from vgae.io.embeddings import arrow_table, data_frame
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.draws import moments_of_draws
-from vgae.ops import Factors, known_pairs, top_of_all, top_of_each_row
+from vgae.ops import Excluded, Factors, LogitRows, top_of_all, top_of_each_row
 from vgae.options import whole_number
 from vgae.runs.run import Run
 from vgae.train.config import Config, choose_device
@@ -187,6 +187,15 @@ class Predictor:
         fitted = self._fitted()
         return self.model_.score_pairs(fitted.latent["mean"], check_pairs(pairs, fitted.graph.num_nodes))
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether the two directions of a pair have one logit."""
+        return self.model_.decoder.symmetric
+
+    def rows(self) -> LogitRows:
+        """The logits of all pairs, by rows."""
+        return self.model_.rows(self.latent_["mean"])
+
     def predict_proba(self, pairs: npt.ArrayLike) -> FloatArray:
         """Probability of a link between each pair of node indices (M×2), calibrated to the graph's density."""
         return self.calibration().probabilities(self.logits(pairs)).astype(np.float32)
@@ -248,19 +257,14 @@ class Predictor:
         self._check_draws(samples, seed)
         k = whole_number(k, "k", 1)
         rows = None if nodes is None else self._rows(nodes)
-        decoder, z = self.model_.decoder, self.latent_["mean"]
+        source = self.rows()
         known_links = np.concatenate([self.graph_.edges, self.excluded_pairs_])
-        known = known_pairs(known_links, self.graph_.num_nodes, z.device)
+        excluded = Excluded.of(known_links, self.graph_.num_nodes, source.device)
         with torch.no_grad():
-            factors = decoder.factors(z)
-            if factors is None:
-                raise InputError(
-                    f"recommend: the decoder {self.config_.composition.decoder} has no factors; score pairs instead."
-                )
             if rows is None:
-                found = top_of_all(factors, top=k, symmetric=decoder.symmetric, known=known)
+                found = top_of_all(source, top=k, symmetric=self.symmetric, excluded=excluded)
             else:
-                found = top_of_each_row(factors, top=k, rows=rows, known=known)
+                found = top_of_each_row(source, top=k, rows=rows, excluded=excluded)
         return self._links(found.pairs.numpy(), found.logits.numpy(), samples, seed)
 
     def similar(self, node: int, k: int = 10) -> list[tuple[int, float]]:
@@ -268,8 +272,8 @@ class Predictor:
         row = whole_number(node, "node", 0, self.graph_.num_nodes - 1)
         k = whole_number(k, "k", 1)
         directions = torch.nn.functional.normalize(self.latent_["mean"], dim=1)
-        nobody = known_pairs(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
-        found = top_of_each_row(Factors(directions), top=k, rows=[row], known=nobody)
+        nobody = Excluded.of(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
+        found = top_of_each_row(Factors(directions), top=k, rows=[row], excluded=nobody)
         return list(zip(found.pairs[:, 1].tolist(), found.logits.tolist(), strict=True))
 
     def _rows(self, nodes: npt.ArrayLike) -> list[int]:
