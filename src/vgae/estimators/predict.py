@@ -22,7 +22,7 @@ from vgae.evaluation.held_out import check_held_out, num_links_among
 from vgae.evaluation.metrics import auc_and_ap, link_metrics
 from vgae.evaluation.reliability import Reliability, joined, reliability
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import Pairs, canonical, check_nodes, check_pairs, contains, distinct, num_pairs, to_ranks
+from vgae.graph.pairs import Pairs, canonical, check_nodes, check_pairs, contains, distinct, to_ranks
 from vgae.graph.split import HeldOut
 from vgae.io.embeddings import arrow_table, data_frame
 from vgae.model.autoencoder import AutoEncoder
@@ -216,7 +216,7 @@ class Predictor:
         it is the links for training and validation that count, and on another graph that graph's links.
         """
         fitted = self._fitted()
-        return fitted.run.density if fitted.on_own_graph else fitted.graph.num_edges / num_pairs(fitted.graph.num_nodes)
+        return fitted.run.density if fitted.on_own_graph else fitted.graph.density
 
     def reliability(self, held_out: HeldOut) -> tuple[Reliability, Reliability]:
         """How far σ(logit), and how far calibrated probabilities, can be trusted: over all pairs that are not known.
@@ -227,7 +227,7 @@ class Predictor:
         if not len(links):
             raise InputError("held_out: there are no links in it to judge probabilities by.")
         candidates, logits = census(self, self.candidates(links)), self.logits(links)
-        num_links = max(round(self.density() * num_pairs(self.graph_.num_nodes)), len(links))
+        num_links = max(round(self.density() * self.graph_.num_candidate_pairs), len(links))
         raw, run = reliability(Calibration(shift=0.0), candidates, logits, num_links), self.run_
         if self._fitted().on_own_graph and np.array_equal(links, run.split.val.links):
             halves = [
@@ -245,7 +245,7 @@ class Predictor:
             size = self.graph_.num_nodes
             asked = distinct(to_ranks(canonical(links[links[:, 0] != links[:, 1]]), size))
             known = known[~contains(asked, to_ranks(canonical(known), size))]
-        return Candidates(self.graph_.num_nodes, known)
+        return Candidates(self.graph_.num_nodes, known, self.graph_.sides)
 
     def evaluate(self, held_out: HeldOut) -> dict[str, float]:
         """All metrics by name, as fractions of 1.
