@@ -57,7 +57,10 @@ def benchmark_arrays(graph: vgae.Graph) -> dict[str, Any]:
 
 def test_the_layout_of_the_gnn_benchmarks_and_its_pickled_names_stay_unread(tmp_path: Path) -> None:
     graph = original()
-    pickled = {"node_names": np.array(["a", None], dtype=object), "metadata": np.array({"x": 1}, dtype=object)}
+    pickled: dict[str, Any] = {
+        "node_names": np.array(["a", None], dtype=object),
+        "metadata": np.array({"x": 1}, dtype=object),
+    }
     np.savez(tmp_path / "b.npz", **benchmark_arrays(graph), **pickled)
     loaded = read_any(tmp_path / "b.npz")
     same(loaded.graph, graph)
@@ -96,7 +99,8 @@ def test_an_edge_index_in_either_orientation(tmp_path: Path, names: tuple[str, s
 
 def test_weights_and_directions_of_an_edge_index(tmp_path: Path) -> None:
     graph = original()
-    np.savez(tmp_path / "e.npz", edge_index=graph.edges.T, edge_weight=graph.weights, num_nodes=12)
+    weights: Any = graph.weights
+    np.savez(tmp_path / "e.npz", edge_index=graph.edges.T, edge_weight=weights, num_nodes=12)
     same(read_graph(tmp_path / "e.npz", weight="edge_weight"), graph, weights=True)
     directed = read_graph(tmp_path / "e.npz", directed=True)
     assert directed.directions is not None
