@@ -18,10 +18,10 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph.convert import to_matrix
+from vgae.graph.scales import NORMALIZATIONS
 from vgae.options import one_of
 from vgae.words import count
 
-NORMALIZATIONS = ("none", "rows", "columns")
 LARGE = 30.0  # length of a row, above which features may be why a training diverges
 UNEVEN = 100.0  # times the median magnitude, from which on a column is far larger than the others
 FloatArray = npt.NDArray[np.float32]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from vgae.errors import InputError
-from vgae.graph.features import NORMALIZATIONS
+from vgae.graph.scales import NORMALIZATIONS
 from vgae.options import Options, option, options_of
 
 IMPUTATIONS = ("mean", "zero")
