@@ -13,7 +13,7 @@ from vgae.errors import InputError
 from vgae.estimators.links import FloatArray, LinkPredictor
 from vgae.graph.lookup import find_node, is_name
 from vgae.io.embeddings import arrow_table, data_frame
-from vgae.ops import Factors, known_pairs, top_of_each_row
+from vgae.ops import Excluded, Factors, top_of_each_row
 from vgae.options import whole_number
 
 
@@ -38,8 +38,8 @@ class EmbeddingPredictor(LinkPredictor):
         row = find_node(self.graph_, node, ids=ids)
         k = whole_number(k, "k", 1)
         directions = torch.nn.functional.normalize(self._embeddings(), dim=1)
-        nobody = known_pairs(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
-        found = top_of_each_row(Factors(directions), top=k, rows=[row], known=nobody)
+        nobody = Excluded.of(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
+        found = top_of_each_row(Factors(directions), top=k, rows=[row], excluded=nobody)
         near = found.pairs[:, 1].numpy()
         names = self.graph_.ids_of(near) if is_name(node, ids) else near
         return list(zip(names.tolist(), found.logits.tolist(), strict=True))

@@ -21,7 +21,7 @@ from vgae.graph.lookup import find_nodes, find_pairs
 from vgae.graph.pairs import AnyArray, Pairs, canonical, contains, distinct, to_ranks
 from vgae.graph.split import HeldOut
 from vgae.io.frames import links_table, pandas_frame
-from vgae.ops import LogitRows, known_pairs, top_of_all, top_of_each_row
+from vgae.ops import Excluded, LogitRows, top_of_all, top_of_each_row
 from vgae.options import whole_number
 from vgae.words import count
 
@@ -33,8 +33,8 @@ class Links:
     """Pairs of nodes of a graph, by their indices (M×2), with their logits and the probabilities of a link.
 
     `known` says for each pair what was known of it: "train" for a link of the graph that the model sees, "held_out" for
-    one that is known beside those, "self" for a node with itself, "" for all others. Where draws from the posterior
-    were asked for, probabilities are means over them and `std` is their spread; logits are those of its mean.
+    one that is known beside those, "self" for a node with itself, and "no" for all others. Where draws from the
+    posterior were asked for, probabilities are means over them and `std` is their spread; logits are those of its mean.
     """
 
     graph: Graph
@@ -181,11 +181,12 @@ class LinkPredictor:
         graph = self.graph_
         chosen = None if nodes is None else find_nodes(graph, nodes, ids=ids)
         rows = self.rows()
-        known = known_pairs(np.concatenate([graph.edges, self.excluded_pairs_]), graph.num_nodes, rows.device)
+        known = np.concatenate([graph.edges, self.excluded_pairs_])
+        excluded = Excluded.of(known, graph.num_nodes, rows.device)
         if chosen is None:
-            found = top_of_all(rows, top=k, symmetric=self.symmetric, known=known)
+            found = top_of_all(rows, top=k, symmetric=self.symmetric, excluded=excluded)
         else:
-            found = top_of_each_row(rows, top=k, rows=chosen, known=known)
+            found = top_of_each_row(rows, top=k, rows=chosen, excluded=excluded)
         return found.pairs.cpu().numpy(), found.logits.cpu().numpy()
 
 
@@ -194,7 +195,7 @@ def _known(pairs: Pairs, graph: Graph, excluded: Pairs) -> npt.NDArray[np.str_]:
     num_nodes = graph.num_nodes
     excluded = excluded[excluded[:, 0] != excluded[:, 1]]
     ranks = to_ranks(canonical(pairs), num_nodes)
-    words = np.full(len(pairs), "", dtype="<U8")
+    words = np.full(len(pairs), "no", dtype="<U8")
     words[contains(distinct(to_ranks(canonical(excluded), num_nodes)), ranks)] = "held_out"
     words[contains(to_ranks(graph.edges, num_nodes), ranks)] = "train"
     words[pairs[:, 0] == pairs[:, 1]] = "self"  # last: it has no rank of its own

@@ -140,11 +140,11 @@ def _rows_of_two(pairs: Any, what: str) -> list[Any]:
 
 def _check_nodes(graph: Graph, nodes: Any, what: str) -> list[int]:
     """Node indices, as they were given."""
-    array = np.asarray(nodes) if isinstance(nodes, list | tuple | np.ndarray) else nodes
-    if _has_whole_ids(graph) and isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "iu":
-        outside = next((node for node in array.tolist() if not 0 <= node < graph.num_nodes), None)
+    if _has_whole_ids(graph) and isinstance(nodes, list | tuple | np.ndarray):
+        whole = (node for node in nodes if isinstance(node, int | np.integer))
+        outside = next((node for node in whole if not 0 <= node < graph.num_nodes), None)
         if outside is not None:
-            raise InputError(f"{what}: {outside} was given, but {_indices(graph)}.")
+            raise InputError(f"{what}: {shown(outside)} was given, but {_indices(graph)}.")
     return check_nodes(nodes, graph.num_nodes)
 
 
