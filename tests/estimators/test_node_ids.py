@@ -106,7 +106,8 @@ def test_what_is_known_is_every_pair_that_is(plain: vgae.VGAE, split: LinkSplit)
         expected[links[:, 0], links[:, 1]] = expected[links[:, 1], links[:, 0]] = word
     np.fill_diagonal(expected, "self")
     np.testing.assert_array_equal(known, expected)
-    moved = plain.on(split.train, known=[("3", "50"), (9, 9)])
+    more: Any = [("3", "50"), (9, 9)]
+    moved = plain.on(split.train, known=more)
     assert moved.predict_links([(50, 3), (9, 9)]).known.tolist() == ["held_out", "self"]
 
 
