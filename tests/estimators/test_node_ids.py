@@ -154,3 +154,30 @@ def test_ids_from_files_come_out_as_they_went_in(kind: str, plain: vgae.VGAE, tm
     assert [link["known"] for link in told["links"]] == ["train", "self"]
     assert run_vgae("embed", "run", "--out", "z.parquet", cwd=tmp_path).returncode == 0
     assert pyarrow.parquet.read_table(tmp_path / "z.parquet")["id"].to_pylist() == list(model.graph_.ids)
+
+
+def test_between_two_kinds_of_nodes_links_are_recommended_across(tmp_path: Path) -> None:
+    """Users and items with the same numbers: of a fitted model, and of a run by the command."""
+    generator = np.random.default_rng(4)
+    rows = np.unique(generator.integers([25, 15], size=(120, 2)), axis=0).tolist()
+    (tmp_path / "likes.csv").write_text("user,item\n" + "".join(f"{user},{item}\n" for user, item in rows))
+    graph = vgae.read_graph(tmp_path / "likes.csv", bipartite=True)
+    model = vgae.GAE(**SETTINGS).fit(graph)
+    z, names = model.transform(), graph.ids
+    users, items = ([node for node, name in enumerate(names) if name.startswith(kind)] for kind in ("user:", "item:"))
+    known = {(f"user:{user}", f"item:{item}") for user, item in rows}
+    scores = {(names[i], names[j]): z[i] @ z[j] for i in users for j in items if (names[i], names[j]) not in known}
+    everything = model.recommend(10_000)
+    found = [tuple(sorted(pair, reverse=True)) for pair in everything.ids.tolist()]  # the user first
+    assert len(found) == len(set(found)) == len(scores)
+    assert set(found) == set(scores)
+    np.testing.assert_allclose(everything.logits, sorted(scores.values(), reverse=True), rtol=1e-4, atol=1e-6)
+    of_one = model.recommend(3, nodes=["item:7"]).ids.tolist()
+    best = sorted((pair for pair in scores if pair[1] == "item:7"), key=lambda pair: -scores[pair])[:3]
+    assert [(user, item) for item, user in of_one] == best
+    trained = run_vgae("train", "likes.csv", "--bipartite", "--out", "run", "--iterations", "5", cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    told = json.loads(run_vgae("recommend", "run", "--top", "500", "--json", cwd=tmp_path).stdout)["links"]
+    kinds = {frozenset((link["source"].split(":")[0], link["target"].split(":")[0])) for link in told}
+    assert kinds == {frozenset({"user", "item"})}
+    assert len(told) == len(scores)

@@ -194,9 +194,9 @@ class Predictor(EmbeddingPredictor):
         """The best new links, best first: `k` of the whole graph, or `k` for each of these nodes.
 
         Links of the training graph, of its validation set, and all held-out links of a saved run are known and left
-        out. Exact, by blocks of rows; of equal logits the smaller indices come first. `samples` and `seed` are those of
-        `predict_links`; which links are best, and their order, is a matter of the posterior mean all the same.
-        `logits` says how nodes are named.
+        out. In a bipartite graph, links go across. Exact, by blocks of rows; of equal logits the smaller indices come
+        first. `samples` and `seed` are those of `predict_links`; which links are best, and their order, is a matter of
+        the posterior mean all the same. `logits` says how nodes are named.
         """
         self._check_draws(samples, seed)
         return self._drawn(self._links(*self._best(k, nodes, ids)), samples, seed)
