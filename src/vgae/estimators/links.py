@@ -121,7 +121,7 @@ class LinkPredictor:
         return self._scored().scorer.rows()
 
     def calibration(self) -> Calibration:
-        """How logits become probabilities."""
+        """How logits become probabilities: by the validation links or, without any, by the loss's weight taken back."""
         return self._scored().calibration
 
     def logits(self, pairs: npt.ArrayLike, *, ids: bool = False) -> FloatArray:
