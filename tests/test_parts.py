@@ -166,7 +166,13 @@ def test_decoder_without_factors_trains_by_samples_and_says_what_it_cannot(split
     pairs, z = split.test.pairs, model.transform()
     expected = -np.linalg.norm(z[pairs[:, 0]] - z[pairs[:, 1]], axis=1)
     np.testing.assert_allclose(model.logits(pairs), expected, rtol=1e-4, atol=1e-6)
-    assert "the decoder distance has no factors" in message_of(lambda: model.recommend(3))
+    distances = np.linalg.norm(z[:, None] - z[None], axis=2).astype(np.float64)
+    distances[tuple(split.train.edges.T)] = np.inf
+    distances[np.tril_indices(len(z))] = np.inf
+    found = model.recommend(30)
+    np.testing.assert_allclose(-found.logits, np.sort(distances.ravel())[:30], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(-found.logits, distances[tuple(found.pairs.T)], rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(model.recommend(4, nodes=[9]).pairs[:, 0], [9] * 4)
     exact = vgae.GAE(**SMALL, decoder="distance", objective="exact")
     assert "objective: the decoder distance has no factors" in message_of(lambda: exact.fit(split.train))
 

@@ -11,7 +11,7 @@ import typer
 from vgae.cli.opening import open_run
 from vgae.cli.options import CsvOptions, DrawOptions, Json, LinkOutputOptions, OtherGraphOptions, RunFolder
 from vgae.errors import InputError
-from vgae.estimators.predict import Links
+from vgae.estimators.links import Links
 from vgae.io.embeddings import write_embeddings
 from vgae.io.exports import without_formulas, write_csv
 from vgae.io.tables import read_pairs

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from vgae.errors import InputError
 from vgae.estimators.classifier import PairClassifier, require_graph, training_of
 from vgae.estimators.fitted import Fitted
-from vgae.estimators.predict import FloatArray
+from vgae.estimators.links import FloatArray
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.io.plain import as_path
 from vgae.model.spec import FAMILIES, find

@@ -9,7 +9,8 @@ import numpy.typing as npt
 from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags, TransformerTags
 
 from vgae.errors import InputError
-from vgae.estimators.predict import FloatArray, Predictor
+from vgae.estimators.links import FloatArray
+from vgae.estimators.predict import Predictor
 from vgae.evaluation.evaluate import score_held_out
 from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.folds import LinkShuffleSplit

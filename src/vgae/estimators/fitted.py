@@ -12,11 +12,13 @@ import torch
 from torch import Tensor
 
 from vgae.errors import InputError
+from vgae.estimators.links import Scored
 from vgae.evaluation.held_out import num_links_among
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs, check_pairs
 from vgae.machine import working_on
 from vgae.model.inputs import EncoderInputs
+from vgae.model.scorer import ModelScorer
 from vgae.runs.run import Run
 
 NO_PAIRS: Pairs = np.empty((0, 2), dtype=np.int64)
@@ -42,6 +44,12 @@ class Fitted:
     def on_own_graph(self) -> bool:
         """Whether the graph is the one that the model was trained on."""
         return self.graph is self.run.split.train
+
+    @property
+    def scored(self) -> Scored:
+        """What scores the pairs of the graph; probabilities are calibrated as they were on the model's own."""
+        scorer = ModelScorer(self.run.model, self.latent["mean"])
+        return Scored(scorer, self.graph, self.excluded_pairs, lambda: self.run.calibration)
 
     def on(self, graph: Graph, device: torch.device, known: npt.ArrayLike | None) -> Fitted:
         """The same model on another graph."""

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,7 +12,9 @@ import torch
 from torch import Tensor
 
 from vgae.errors import InputError
+from vgae.estimators.embeddings import EmbeddingPredictor
 from vgae.estimators.fitted import Fitted
+from vgae.estimators.links import FloatArray, Links, Scored
 from vgae.evaluation.calibration import (
     EQUAL_WIDTH,
     Calibration,
@@ -25,15 +24,12 @@ from vgae.evaluation.calibration import (
     reliability_of,
 )
 from vgae.evaluation.evaluate import score_held_out
-from vgae.evaluation.held_out import check_held_out, num_links_among
-from vgae.evaluation.metrics import auc_and_ap
+from vgae.evaluation.held_out import check_held_out
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import Pairs, check_nodes, check_pairs, num_pairs
+from vgae.graph.pairs import Pairs, check_pairs, num_pairs
 from vgae.graph.split import HeldOut
-from vgae.io.embeddings import arrow_table, data_frame
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.draws import moments_of_draws
-from vgae.ops import Factors, known_pairs, top_of_all, top_of_each_row
 from vgae.options import whole_number
 from vgae.runs.run import Run
 from vgae.train.config import Config, choose_device
@@ -42,23 +38,8 @@ from vgae.train.state import LogEntry
 if TYPE_CHECKING:
     from vgae.io.recipe import FeatureRecipe
 
-FloatArray = npt.NDArray[np.float32]
 
-
-@dataclass(frozen=True, eq=False)
-class Links:
-    """Pairs of node indices (M×2), their logits at the posterior mean, and the probabilities of a link.
-
-    Where draws from the posterior were asked for, probabilities are means over them and `std` is their spread.
-    """
-
-    pairs: Pairs
-    logits: FloatArray
-    probabilities: FloatArray
-    std: FloatArray | None = None
-
-
-class Predictor:
+class Predictor(EmbeddingPredictor):
     """What is asked of a model that has been fitted. Whatever fitting leaves is one record, `fitted_`."""
 
     fitted_: Fitted
@@ -66,6 +47,12 @@ class Predictor:
     def _fitted(self) -> Fitted:
         """What fitting has left; an estimator refuses where there was none."""
         return self.fitted_
+
+    def _scored(self) -> Scored:
+        return self._fitted().scored
+
+    def _embeddings(self) -> Tensor:
+        return self._fitted().latent["mean"]
 
     def _device(self) -> torch.device:
         """Where other graphs are encoded: on the device of the training if it is there, else on any."""
@@ -92,19 +79,9 @@ class Predictor:
         return self.run_.model
 
     @property
-    def graph_(self) -> Graph:
-        """The graph that is asked about: the training graph, or the one given to `on`."""
-        return self._fitted().graph
-
-    @property
     def latent_(self) -> dict[str, Tensor]:
         """The parameters of the posterior over that graph, by name: mean, and log_std of a VGAE."""
         return self._fitted().latent
-
-    @property
-    def excluded_pairs_(self) -> Pairs:
-        """Links that are known beside those of the graph, and never recommended."""
-        return self._fitted().excluded_pairs
 
     @property
     def n_features_in_(self) -> int:
@@ -165,32 +142,6 @@ class Predictor:
         moved.fitted_ = self._fitted().on(Graph.of(graph), self._device(), known)
         return moved
 
-    def to_frame(self) -> Any:
-        """The embeddings as a pandas data frame: columns z1, z2, …, the nodes' ids as index."""
-        return data_frame(self.graph_.ids, self.transform())
-
-    def to_arrow(self) -> Any:
-        """The embeddings as an Arrow table: `id`, z1, z2, …; `polars.from_arrow` takes it as it is."""
-        return arrow_table(self.graph_.ids, self.transform())
-
-    def to_pyg(self) -> Any:
-        """The training graph for PyTorch Geometric: embeddings as `x`, links in both directions, `node_ids`."""
-        try:
-            data = import_module("torch_geometric.data")
-        except ImportError:
-            raise InputError("to_pyg needs PyTorch Geometric; install it with pip install 'vgae[pyg]'.") from None
-        links = torch.tensor(np.concatenate([self.graph_.edges, self.graph_.edges[:, ::-1]]).T.copy())
-        return data.Data(x=torch.from_numpy(self.transform()), edge_index=links, node_ids=list(self.graph_.ids))
-
-    def logits(self, pairs: npt.ArrayLike) -> FloatArray:
-        """Logits of links between pairs of node indices (M×2), at the posterior mean."""
-        fitted = self._fitted()
-        return self.model_.score_pairs(fitted.latent["mean"], check_pairs(pairs, fitted.graph.num_nodes))
-
-    def predict_proba(self, pairs: npt.ArrayLike) -> FloatArray:
-        """Probability of a link between each pair of node indices (M×2), calibrated to the graph's density."""
-        return self.calibration().probabilities(self.logits(pairs)).astype(np.float32)
-
     def predict_links(self, pairs: npt.ArrayLike, *, samples: int | None = None, seed: int | None = None) -> Links:
         """Logit and probability of a link between each pair of node indices (M×2).
 
@@ -200,11 +151,7 @@ class Predictor:
         """
         self._check_draws(samples, seed)
         checked = check_pairs(pairs, self.graph_.num_nodes)
-        return self._links(checked, self.logits(checked), samples, seed)
-
-    def calibration(self) -> Calibration:
-        """How logits become probabilities: the loss's weight taken back, and a scale if there were validation pairs."""
-        return self.run_.calibration
+        return self._drawn(checked, self.logits(checked), samples, seed)
 
     def density(self) -> float:
         """The share of pairs that are links, in the whole graph as far as it is known.
@@ -246,46 +193,7 @@ class Predictor:
         `predict_links`; which links are best, and their order, is a matter of the posterior mean all the same.
         """
         self._check_draws(samples, seed)
-        k = whole_number(k, "k", 1)
-        rows = None if nodes is None else self._rows(nodes)
-        decoder, z = self.model_.decoder, self.latent_["mean"]
-        known_links = np.concatenate([self.graph_.edges, self.excluded_pairs_])
-        known = known_pairs(known_links, self.graph_.num_nodes, z.device)
-        with torch.no_grad():
-            factors = decoder.factors(z)
-            if factors is None:
-                raise InputError(
-                    f"recommend: the decoder {self.config_.composition.decoder} has no factors; score pairs instead."
-                )
-            if rows is None:
-                found = top_of_all(factors, top=k, symmetric=decoder.symmetric, known=known)
-            else:
-                found = top_of_each_row(factors, top=k, rows=rows, known=known)
-        return self._links(found.pairs.numpy(), found.logits.numpy(), samples, seed)
-
-    def similar(self, node: int, k: int = 10) -> list[tuple[int, float]]:
-        """The `k` nodes whose embeddings point most nearly the same way as this one's, with the cosines."""
-        row = whole_number(node, "node", 0, self.graph_.num_nodes - 1)
-        k = whole_number(k, "k", 1)
-        directions = torch.nn.functional.normalize(self.latent_["mean"], dim=1)
-        nobody = known_pairs(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
-        found = top_of_each_row(Factors(directions), top=k, rows=[row], known=nobody)
-        return list(zip(found.pairs[:, 1].tolist(), found.logits.tolist(), strict=True))
-
-    def _rows(self, nodes: npt.ArrayLike) -> list[int]:
-        """Different node indices, at least one."""
-        try:
-            rows = check_nodes(nodes, self.graph_.num_nodes)
-        except (TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError("nodes: a list of node indices is needed.") from None
-        if not rows:
-            raise InputError("nodes: none is given; name at least one, or leave nodes out for the best of all links.")
-        if len(set(rows)) < len(rows):
-            twice = next(node for place, node in enumerate(rows) if node in rows[:place])
-            raise InputError(f"nodes: {twice} is given twice; name each node once.")
-        return rows
+        return self._drawn(*self._best(k, nodes), samples, seed)
 
     def _check_draws(self, samples: int | None, seed: int | None) -> None:
         if seed is not None:
@@ -300,37 +208,21 @@ class Predictor:
                 "train a VGAE to know how sure a link is."
             )
 
-    def _links(self, pairs: Pairs, logits: FloatArray, samples: int | None, seed: int | None) -> Links:
+    def _drawn(self, pairs: Pairs, logits: FloatArray, samples: int | None, seed: int | None) -> Links:
         """Pairs with probabilities at the posterior mean or, with `samples`, over draws of the nodes they name."""
-        probabilities = self.calibration().probabilities
         if samples is None:
-            return Links(pairs, logits, probabilities(logits).astype(np.float32))
+            return self._links(pairs, logits)
         nodes, places = np.unique(pairs, return_inverse=True)
         stream = np.random.SeedSequence([self.config_.seed if seed is None else seed, 2])  # 0 and 1 are training's
         found = moments_of_draws(
             self.model_.posterior.build({name: values[nodes] for name, values in self.latent_.items()}),
             self.model_.decoder,
             torch.from_numpy(places.reshape(-1, 2)),
-            probabilities,
+            self.calibration().probabilities,
             num_draws=samples,
             generator=torch.Generator().manual_seed(int(stream.generate_state(1)[0])),
         )
         return Links(pairs, logits, found.mean.astype(np.float32), found.std.astype(np.float32))
-
-    def metrics(self, held_out: HeldOut) -> dict[str, float]:
-        """AUC and AP on held-out pairs, as fractions of 1; `vgae.evaluate` knows more metrics.
-
-        Links that the model was trained on score too well; a UserWarning says that there are some.
-        """
-        held_out = check_held_out(held_out, self.graph_.num_nodes, "held_out")
-        seen = num_links_among(held_out.links, self.graph_)
-        if seen:
-            warnings.warn(
-                f"{seen:,} of the {len(held_out.links):,} links to score are links of the model's own graph.",
-                UserWarning,
-                stacklevel=2,
-            )
-        return auc_and_ap(*score_held_out(self, held_out))
 
 
 class FittedModel(Predictor):

@@ -9,6 +9,7 @@ from vgae.evaluation.held_out import require_held_out
 from vgae.evaluation.metrics import Scores, link_metrics
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut, LinkSplit
+from vgae.ops import LogitRows
 
 
 class Scorer(Protocol):
@@ -16,6 +17,17 @@ class Scorer(Protocol):
 
     def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
         """A score for each pair, higher for likelier links; σ(score) is read as the probability."""
+
+
+class RowScorer(Scorer, Protocol):
+    """A scorer that can be asked about all pairs, a block of rows at a time."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether logit_ij = logit_ji."""
+
+    def rows(self) -> LogitRows:
+        """All logits, by rows."""
 
 
 def score_held_out(scorer: Scorer, held_out: HeldOut) -> tuple[Scores, Scores]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
+
+from vgae.ops.dispatch import check_factors
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +23,26 @@ class Factors:
     def columns(self) -> Tensor:
         """k, or q where they are the same."""
         return self.q if self.k is None else self.k
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return len(self.q)
+
+    @property
+    def device(self) -> torch.device:
+        """Where blocks are computed."""
+        return self.q.device
+
+    def block(self, rows: Tensor, first: int = 0) -> Tensor:
+        """The logits of some rows, from the first column wanted on."""
+        check_factors(self.q, self.k, self.row_bias, self.column_bias, None)
+        logits = self.q[rows] @ self.columns[first:].T
+        if self.row_bias is not None:
+            logits += self.row_bias[rows, None]
+        if self.column_bias is not None:
+            logits += self.column_bias[first:]
+        return logits
 
     def logits(self, pairs: Tensor) -> Tensor:
         """Logits of M×2 pairs."""

@@ -8,15 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from vgae.ops.dispatch import check_factors
-from vgae.ops.factors import Factors
-
 BLOCK = 4_000_000  # logits held at a time
+
+
+class LogitRows(Protocol):
+    """N×N logits that can be had a block of rows at a time; `Factors` are."""
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where blocks are computed."""
+
+    def block(self, rows: Tensor, first: int = 0) -> Tensor:
+        """The logits of some rows, from the first column wanted on, in a tensor of their own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,17 +40,17 @@ class TopPairs:
     logits: Tensor
 
 
-def top_of_each_row(factors: Factors, *, top: int, rows: Sequence[int], known: tuple[Tensor, Tensor]) -> TopPairs:
+def top_of_each_row(source: LogitRows, *, top: int, rows: Sequence[int], known: tuple[Tensor, Tensor]) -> TopPairs:
     """The best `top` columns of each of these rows; `known` is a CSR structure (starts, columns) of pairs left out."""
     blocks = [
-        _best(_logits(factors, block, known), top, block)
-        for block in torch.split(torch.tensor(list(rows), device=factors.q.device), _num_rows(factors, BLOCK))
+        _best(_logits(source, block, known), top, block)
+        for block in torch.split(torch.tensor(list(rows), device=source.device), _num_rows(source, BLOCK))
     ]
     return TopPairs(torch.cat([pairs for pairs, _ in blocks]), torch.cat([logits for _, logits in blocks]))
 
 
 def top_of_all(
-    factors: Factors,
+    source: LogitRows,
     *,
     top: int,
     symmetric: bool,
@@ -45,11 +58,11 @@ def top_of_all(
     block_size: int = BLOCK,
 ) -> TopPairs:
     """The best `top` pairs of all; symmetric logits are those of undirected pairs, row before column."""
-    q = factors.q
-    pairs, logits = q.new_empty(0, 2, dtype=torch.int64), q.new_empty(0)
-    for rows in torch.split(torch.arange(len(q), device=q.device), _num_rows(factors, block_size)):
+    device = source.device
+    pairs, logits = torch.empty(0, 2, dtype=torch.int64, device=device), torch.empty(0, device=device)
+    for rows in torch.split(torch.arange(source.num_nodes, device=device), _num_rows(source, block_size)):
         first = int(rows[0]) if symmetric else 0
-        block = _logits(factors, rows, known, first)
+        block = _logits(source, rows, known, first)
         if symmetric:
             square = block[:, : len(rows)]
             square.masked_fill_(torch.ones_like(square, dtype=torch.bool).tril(), -torch.inf)
@@ -73,28 +86,22 @@ def known_pairs(pairs: np.ndarray, num_nodes: int, device: torch.device) -> tupl
     return torch.tensor(starts, device=device), torch.tensor(np.ascontiguousarray(both[:, 1]), device=device)
 
 
-def _num_rows(factors: Factors, block_size: int) -> int:
+def _num_rows(source: LogitRows, block_size: int) -> int:
     """Rows of a block of so many logits."""
-    return max(1, block_size // len(factors.columns))
+    return max(1, block_size // source.num_nodes)
 
 
-def _logits(factors: Factors, rows: Tensor, known: tuple[Tensor, Tensor], first: int = 0) -> Tensor:
+def _logits(source: LogitRows, rows: Tensor, known: tuple[Tensor, Tensor], first: int = 0) -> Tensor:
     """The logits of some rows, from the first column wanted on, minus infinity where a pair is left out."""
-    q, row_bias, column_bias = factors.q, factors.row_bias, factors.column_bias
-    check_factors(q, factors.k, row_bias, column_bias, None)
-    logits = q[rows] @ factors.columns[first:].T
-    if row_bias is not None:
-        logits += row_bias[rows, None]
-    if column_bias is not None:
-        logits += column_bias[first:]
+    logits, device = source.block(rows, first), source.device
     starts, columns = known
     counts = starts[rows + 1] - starts[rows]
-    places = torch.arange(len(rows), device=q.device).repeat_interleave(counts)
+    places = torch.arange(len(rows), device=device).repeat_interleave(counts)
     offset = starts[rows] - torch.cat([counts.new_zeros(1), counts.cumsum(0)[:-1]])
-    reached = columns[torch.arange(len(places), device=q.device) + offset[places]] - first
+    reached = columns[torch.arange(len(places), device=device) + offset[places]] - first
     inside = reached >= 0
     logits[places[inside], reached[inside]] = -torch.inf
-    logits[torch.arange(len(rows), device=q.device), rows - first] = -torch.inf
+    logits[torch.arange(len(rows), device=device), rows - first] = -torch.inf
     return logits
 
 
