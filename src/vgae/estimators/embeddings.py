@@ -12,7 +12,7 @@ from torch import Tensor
 from vgae.errors import InputError
 from vgae.estimators.links import FloatArray, LinkPredictor
 from vgae.io.embeddings import arrow_table, data_frame
-from vgae.ops import Factors, known_pairs, top_of_each_row
+from vgae.ops import Excluded, Factors, top_of_each_row
 from vgae.options import whole_number
 
 
@@ -33,8 +33,8 @@ class EmbeddingPredictor(LinkPredictor):
         row = whole_number(node, "node", 0, self.graph_.num_nodes - 1)
         k = whole_number(k, "k", 1)
         directions = torch.nn.functional.normalize(self._embeddings(), dim=1)
-        nobody = known_pairs(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
-        found = top_of_each_row(Factors(directions), top=k, rows=[row], known=nobody)
+        nobody = Excluded.of(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
+        found = top_of_each_row(Factors(directions), top=k, rows=[row], excluded=nobody)
         return list(zip(found.pairs[:, 1].tolist(), found.logits.tolist(), strict=True))
 
     def to_frame(self) -> Any:

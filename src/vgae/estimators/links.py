@@ -19,7 +19,7 @@ from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs, check_nodes, check_pairs
 from vgae.graph.split import HeldOut
-from vgae.ops import LogitRows, known_pairs, top_of_all, top_of_each_row
+from vgae.ops import Excluded, LogitRows, top_of_all, top_of_each_row
 from vgae.options import whole_number
 
 FloatArray = npt.NDArray[np.float32]
@@ -137,11 +137,11 @@ class LinkPredictor:
         k = whole_number(k, "k", 1)
         chosen = None if nodes is None else self._rows(nodes)
         rows, graph = self.rows(), self.graph_
-        known = known_pairs(np.concatenate([graph.edges, self.excluded_pairs_]), graph.num_nodes, rows.device)
+        known = Excluded.of(np.concatenate([graph.edges, self.excluded_pairs_]), graph.num_nodes, rows.device)
         if chosen is None:
-            found = top_of_all(rows, top=k, symmetric=self.symmetric, known=known)
+            found = top_of_all(rows, top=k, symmetric=self.symmetric, excluded=known)
         else:
-            found = top_of_each_row(rows, top=k, rows=chosen, known=known)
+            found = top_of_each_row(rows, top=k, rows=chosen, excluded=known)
         return found.pairs.cpu().numpy(), found.logits.cpu().numpy()
 
     def _rows(self, nodes: npt.ArrayLike) -> list[int]:

@@ -20,14 +20,14 @@ class Scorer(Protocol):
 
 
 class RowScorer(Scorer, Protocol):
-    """A scorer that can be asked about all pairs, a block of rows at a time."""
+    """A scorer that can also give the scores of whole rows of pairs, and so be asked about all pairs."""
 
     @property
     def symmetric(self) -> bool:
-        """Whether logit_ij = logit_ji."""
+        """Whether the two directions of a pair have one score."""
 
     def rows(self) -> LogitRows:
-        """All logits, by rows."""
+        """The scores of all pairs, by rows."""
 
 
 def score_held_out(scorer: Scorer, held_out: HeldOut) -> tuple[Scores, Scores]:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vgae.ops.dispatch import check_factors
-
 
 @dataclass(frozen=True, eq=False)
 class Factors:
@@ -26,17 +24,16 @@ class Factors:
 
     @property
     def num_nodes(self) -> int:
-        """N."""
+        """N, of rows as of columns."""
         return len(self.q)
 
     @property
     def device(self) -> torch.device:
-        """Where blocks are computed."""
+        """Where they are."""
         return self.q.device
 
     def block(self, rows: Tensor, first: int = 0) -> Tensor:
-        """The logits of some rows, from the first column wanted on."""
-        check_factors(self.q, self.k, self.row_bias, self.column_bias, None)
+        """Logits of these rows and all columns from the first on."""
         logits = self.q[rows] @ self.columns[first:].T
         if self.row_bias is not None:
             logits += self.row_bias[rows, None]

@@ -19,6 +19,7 @@ from vgae.graph.split import HeldOut, LinkSplit
 from vgae.likelihood.bernoulli import calibration_shift
 from vgae.model.autoencoder import AutoEncoder
 from vgae.objective.weighting import Weighting
+from vgae.ops import LogitRows
 from vgae.runs.checks import check_keys, is_number
 from vgae.train.config import Config
 from vgae.train.loop import Trained
@@ -116,6 +117,15 @@ class Run:
     def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
         """Logits of links between pairs of node indices (M×2), at the posterior mean."""
         return self.model.score_pairs(self.latent["mean"], pairs)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the two directions of a pair have one logit."""
+        return self.model.decoder.symmetric
+
+    def rows(self) -> LogitRows:
+        """The logits of all pairs, by rows."""
+        return self.model.rows(self.latent["mean"])
 
     @property
     def density(self) -> float:
