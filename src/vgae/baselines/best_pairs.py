@@ -25,7 +25,7 @@ def work_of(rows: NeighbourRows) -> IntArray:
 
 
 def best_pairs(rows: NeighbourRows, top: int, known: IntArray) -> Pairs:
-    """The best `top` pairs (row before column), but for those of the `known` ranks (sorted); fewer if there are no more."""
+    """The best `top` pairs, row before column, or as many as there are; `known` ranks (sorted) are left out."""
     num_nodes = rows.num_nodes
     best, values = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
     for start, stop in chunks(work_of(rows), BLOCK):
@@ -44,7 +44,9 @@ def best_pairs(rows: NeighbourRows, top: int, known: IntArray) -> Pairs:
         order = np.lexsort((best, -values))[:top]
         best, values = best[order], values[order]
     if len(best) < top:
-        best = np.concatenate([best, _first_without(distinct(np.concatenate([known, best])), top - len(best), num_nodes)])
+        best = np.concatenate(
+            [best, _first_without(distinct(np.concatenate([known, best])), top - len(best), num_nodes)]
+        )
     return from_ranks(best, num_nodes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ class FeatureScorer:
     @classmethod
     def of(cls, graph: Graph) -> FeatureScorer:
         """A scorer by a graph's features; a node without any is like none."""
-        features = graph.features
+        features: Any = graph.features
         if sp.issparse(features):
             lengths = np.sqrt(np.asarray(features.multiply(features).sum(axis=1)).ravel())
             return cls(sp.csr_array(sp.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ features))
@@ -40,9 +41,13 @@ class FeatureScorer:
             scores[start:stop] = np.asarray((left * right).sum(axis=1)).ravel()
         return scores
 
+    def num_numbers(self, pairs: Pairs) -> int:
+        """Numbers in the rows of features of all these pairs."""
+        return int(self._sizes(pairs).sum())
+
     def _sizes(self, pairs: Pairs) -> npt.NDArray[np.int64]:
         """Numbers in the rows of the two ends of each pair."""
         if isinstance(self.directions, np.ndarray):
             return np.full(len(pairs), 2 * self.directions.shape[1], dtype=np.int64)
-        sizes = np.diff(self.directions.indptr).astype(np.int64)
-        return sizes[pairs].sum(axis=1)
+        sizes: npt.NDArray[np.int64] = np.diff(self.directions.indptr).astype(np.int64)
+        return np.asarray(sizes[pairs].sum(axis=1))

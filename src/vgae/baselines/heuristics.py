@@ -50,7 +50,8 @@ class Neighbourhoods:
         """Both directions of every link as one number, sorted: row·N + column."""
         num_nodes = self.adjacency.shape[0]
         rows = np.repeat(np.arange(num_nodes, dtype=np.int64), self.degrees)
-        return rows * num_nodes + self.adjacency.indices
+        links: IntArray = rows * num_nodes + self.adjacency.indices
+        return links
 
     def sums(self, pairs: Pairs, weights: Sequence[Weights]) -> list[npt.NDArray[np.float32]]:
         """Σ of each of these weights over the common neighbours of each pair."""
@@ -110,7 +111,11 @@ class NeighbourRows:
 
     weighted: sp.csr_array  # A·W
     adjacency: sp.csr_array
-    device: torch.device = torch.device("cpu")
+
+    @property
+    def device(self) -> torch.device:
+        """SciPy multiplies on the CPU."""
+        return torch.device("cpu")
 
     @property
     def num_nodes(self) -> int:

@@ -69,7 +69,7 @@ class _Ranking:
         self.last = np.flatnonzero(np.append(np.diff(scores[self.order]) != 0, True))
 
     def auc_and_ap(self, weights: npt.NDArray[np.int64]) -> tuple[Draws, Draws]:
-        """Both scores for each row of weights, the metrics of vgae.evaluation.metrics with pairs that count so often."""
+        """The AUC and AP of vgae.evaluation.metrics for each row of weights, which say how often a pair counts."""
         ordered = weights[:, self.order]
         links = np.cumsum(ordered * self.is_link, axis=1)[:, self.last].astype(np.float64)
         taken = np.cumsum(ordered, axis=1)[:, self.last].astype(np.float64)

@@ -87,7 +87,9 @@ class RunWriter:
         )
         return self.checkpointer
 
-    def write(self, run: Run | BaselineRun, *, patience: float = 0.0, report: Callable[[str], None] | None = None) -> None:
+    def write(
+        self, run: Run | BaselineRun, *, patience: float = 0.0, report: Callable[[str], None] | None = None
+    ) -> None:
         """Write the finished run.
 
         If there is no room for it, its training is saved as a checkpoint. If there is no room for that either, try
