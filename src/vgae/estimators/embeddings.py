@@ -11,6 +11,7 @@ from torch import Tensor
 
 from vgae.errors import InputError
 from vgae.estimators.links import FloatArray, LinkPredictor
+from vgae.graph.lookup import find_node, is_name
 from vgae.io.embeddings import arrow_table, data_frame
 from vgae.ops import Excluded, Factors, top_of_each_row
 from vgae.options import whole_number
@@ -28,14 +29,20 @@ class EmbeddingPredictor(LinkPredictor):
         embeddings: FloatArray = self._embeddings().numpy()
         return embeddings.copy()
 
-    def similar(self, node: int, k: int = 10) -> list[tuple[int, float]]:
-        """The `k` nodes whose embeddings point most nearly the same way as this one's, with the cosines."""
-        row = whole_number(node, "node", 0, self.graph_.num_nodes - 1)
+    def similar(self, node: Any, k: int = 10, *, ids: bool = False) -> list[tuple[Any, float]]:
+        """The `k` nodes whose embeddings point most nearly the same way as this one's, with the cosines.
+
+        A node that is named by its id is answered in ids, one that is named by its index in indices; `logits` says
+        which is which.
+        """
+        row = find_node(self.graph_, node, ids=ids)
         k = whole_number(k, "k", 1)
         directions = torch.nn.functional.normalize(self._embeddings(), dim=1)
         nobody = Excluded.of(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
         found = top_of_each_row(Factors(directions), top=k, rows=[row], excluded=nobody)
-        return list(zip(found.pairs[:, 1].tolist(), found.logits.tolist(), strict=True))
+        near = found.pairs[:, 1].numpy()
+        names = self.graph_.ids_of(near) if is_name(node, ids) else near
+        return list(zip(names.tolist(), found.logits.tolist(), strict=True))
 
     def to_frame(self) -> Any:
         """The embeddings as a pandas data frame: columns z1, z2, …, the nodes' ids as index."""

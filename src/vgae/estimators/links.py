@@ -6,36 +6,72 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from vgae.errors import InputError
 from vgae.evaluation.calibration import Calibration
 from vgae.evaluation.evaluate import RowScorer, score_held_out
 from vgae.evaluation.held_out import check_held_out, num_links_among
 from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import Pairs, check_nodes, check_pairs
+from vgae.graph.lookup import find_nodes, find_pairs
+from vgae.graph.pairs import AnyArray, Pairs, canonical, contains, distinct, to_ranks
 from vgae.graph.split import HeldOut
+from vgae.io.frames import links_table, pandas_frame
 from vgae.ops import Excluded, LogitRows, top_of_all, top_of_each_row
 from vgae.options import whole_number
+from vgae.words import count
 
 FloatArray = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Links:
-    """Pairs of node indices (M×2), their logits at the posterior mean, and the probabilities of a link.
+    """Pairs of nodes of a graph, by their indices (M×2), with their logits and the probabilities of a link.
 
-    Where draws from the posterior were asked for, probabilities are means over them and `std` is their spread.
+    `known` says for each pair what was known of it: "train" for a link of the graph that the model sees, "held_out" for
+    one that is known beside those, "self" for a node with itself, and "no" for all others. Where draws from the
+    posterior were asked for, probabilities are means over them and `std` is their spread; logits are those of its mean.
     """
 
+    graph: Graph
     pairs: Pairs
     logits: FloatArray
     probabilities: FloatArray
+    known: npt.NDArray[np.str_]
     std: FloatArray | None = None
+
+    @property
+    def ids(self) -> AnyArray:
+        """The nodes' ids, in the shape of the pairs."""
+        return self.graph.ids_of(self.pairs)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a row per pair: source and target by their ids, probability, logit, std, known.
+
+        std is there where draws were asked for.
+        """
+        return pandas_frame(self._ends() | self._columns())
+
+    def to_arrow(self) -> Any:
+        """The same as an Arrow table; `polars.from_arrow` takes it as it is."""
+        return links_table(self._ends(), self._columns())
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __repr__(self) -> str:
+        return f"Links({count(len(self), 'pair')} of {count(self.graph.num_nodes, 'node')})"
+
+    def _ends(self) -> dict[str, AnyArray]:
+        return {name: self.graph.ids_of(self.pairs[:, end]) for end, name in enumerate(("source", "target"))}
+
+    def _columns(self) -> dict[str, AnyArray]:
+        spread = {} if self.std is None else {"std": self.std}
+        return {"probability": self.probabilities, "logit": self.logits, **spread, "known": self.known}
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,27 +124,33 @@ class LinkPredictor:
         """How logits become probabilities."""
         return self._scored().calibration
 
-    def logits(self, pairs: npt.ArrayLike) -> FloatArray:
-        """Logits of links between pairs of node indices (M×2), at the posterior mean."""
+    def logits(self, pairs: npt.ArrayLike, *, ids: bool = False) -> FloatArray:
+        """Logits of links between pairs of nodes (M×2), at the posterior mean.
+
+        Here and wherever nodes are named: whole numbers are node indices, and everything else is an id, as in
+        [("Valjean", "Javert")]. Ids that are whole numbers are given as text ("31336") or with `ids=True`, by which
+        whatever is given is an id.
+        """
         scored = self._scored()
-        return scored.scorer.logits(check_pairs(pairs, scored.graph.num_nodes))
+        return scored.scorer.logits(find_pairs(scored.graph, pairs, ids=ids))
 
-    def predict_proba(self, pairs: npt.ArrayLike) -> FloatArray:
-        """Probability of a link between each pair of node indices (M×2), calibrated to the graph's density."""
-        return self.calibration().probabilities(self.logits(pairs)).astype(np.float32)
+    def predict_proba(self, pairs: npt.ArrayLike, *, ids: bool = False) -> FloatArray:
+        """Probability of a link between each pair of nodes (M×2), calibrated to the graph's density."""
+        return self.calibration().probabilities(self.logits(pairs, ids=ids)).astype(np.float32)
 
-    def predict_links(self, pairs: npt.ArrayLike) -> Links:
-        """Logit and probability of a link between each pair of node indices (M×2)."""
-        checked = check_pairs(pairs, self.graph_.num_nodes)
-        return self._links(checked, self.logits(checked))
+    def predict_links(self, pairs: npt.ArrayLike, *, ids: bool = False) -> Links:
+        """Logit and probability of a link between each pair of nodes (M×2), and what is known of it."""
+        found = find_pairs(self.graph_, pairs, ids=ids)
+        return self._links(found, self.logits(found))
 
-    def recommend(self, k: int = 10, nodes: npt.ArrayLike | None = None) -> Links:
-        """The best new links, best first: `k` of the whole graph, or `k` for each of these node indices.
+    def recommend(self, k: int = 10, nodes: npt.ArrayLike | None = None, *, ids: bool = False) -> Links:
+        """The best new links, best first: `k` of the whole graph, or `k` for each of these nodes.
 
         Links of the training graph, of its validation set, and all held-out links of a saved run are known and left
         out. Exact, by blocks of rows; of equal logits the smaller indices come first.
+        `logits` says how nodes are named.
         """
-        return self._links(*self._best(k, nodes))
+        return self._links(*self._best(k, nodes, ids))
 
     def metrics(self, held_out: HeldOut) -> dict[str, float]:
         """AUC and AP on held-out pairs, as fractions of 1; `vgae.evaluate` knows more metrics.
@@ -128,33 +170,33 @@ class LinkPredictor:
     # ----------------------------------------------------------------------------------------------------------- inside
 
     def _links(self, pairs: Pairs, logits: FloatArray) -> Links:
-        """Pairs with their probabilities."""
-        return Links(pairs, logits, self.calibration().probabilities(logits).astype(np.float32))
+        """Pairs with their probabilities, and what is known of them."""
+        probabilities = self.calibration().probabilities(logits).astype(np.float32)
+        return Links(self.graph_, pairs, logits, probabilities, _known(pairs, self.graph_, self.excluded_pairs_))
 
     @torch.no_grad()
-    def _best(self, k: int, nodes: npt.ArrayLike | None) -> tuple[Pairs, FloatArray]:
+    def _best(self, k: int, nodes: npt.ArrayLike | None, ids: bool) -> tuple[Pairs, FloatArray]:
         """The pairs that are recommended, and their logits."""
         k = whole_number(k, "k", 1)
-        chosen = None if nodes is None else self._rows(nodes)
-        rows, graph = self.rows(), self.graph_
-        known = Excluded.of(np.concatenate([graph.edges, self.excluded_pairs_]), graph.num_nodes, rows.device)
+        graph = self.graph_
+        chosen = None if nodes is None else find_nodes(graph, nodes, ids=ids)
+        rows = self.rows()
+        known = np.concatenate([graph.edges, self.excluded_pairs_])
+        excluded = Excluded.of(known, graph.num_nodes, rows.device)
         if chosen is None:
-            found = top_of_all(rows, top=k, symmetric=self.symmetric, excluded=known)
+            found = top_of_all(rows, top=k, symmetric=self.symmetric, excluded=excluded)
         else:
-            found = top_of_each_row(rows, top=k, rows=chosen, excluded=known)
+            found = top_of_each_row(rows, top=k, rows=chosen, excluded=excluded)
         return found.pairs.cpu().numpy(), found.logits.cpu().numpy()
 
-    def _rows(self, nodes: npt.ArrayLike) -> list[int]:
-        """Different node indices, at least one."""
-        try:
-            rows = check_nodes(nodes, self.graph_.num_nodes)
-        except (TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError("nodes: a list of node indices is needed.") from None
-        if not rows:
-            raise InputError("nodes: none is given; name at least one, or leave nodes out for the best of all links.")
-        if len(set(rows)) < len(rows):
-            twice = next(node for place, node in enumerate(rows) if node in rows[:place])
-            raise InputError(f"nodes: {twice} is given twice; name each node once.")
-        return rows
+
+def _known(pairs: Pairs, graph: Graph, excluded: Pairs) -> npt.NDArray[np.str_]:
+    """What is known of each pair, in the words of `Links`."""
+    num_nodes = graph.num_nodes
+    excluded = excluded[excluded[:, 0] != excluded[:, 1]]
+    ranks = to_ranks(canonical(pairs), num_nodes)
+    words = np.full(len(pairs), "no", dtype="<U8")
+    words[contains(distinct(to_ranks(canonical(excluded), num_nodes)), ranks)] = "held_out"
+    words[contains(to_ranks(graph.edges, num_nodes), ranks)] = "train"
+    words[pairs[:, 0] == pairs[:, 1]] = "self"  # last: it has no rank of its own
+    return words

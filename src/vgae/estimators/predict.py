@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -26,7 +27,8 @@ from vgae.evaluation.calibration import (
 from vgae.evaluation.evaluate import score_held_out
 from vgae.evaluation.held_out import check_held_out
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import Pairs, check_pairs, num_pairs
+from vgae.graph.lookup import find_pairs
+from vgae.graph.pairs import num_pairs
 from vgae.graph.split import HeldOut
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.draws import moments_of_draws
@@ -142,16 +144,18 @@ class Predictor(EmbeddingPredictor):
         moved.fitted_ = self._fitted().on(Graph.of(graph), self._device(), known)
         return moved
 
-    def predict_links(self, pairs: npt.ArrayLike, *, samples: int | None = None, seed: int | None = None) -> Links:
-        """Logit and probability of a link between each pair of node indices (M×2).
+    def predict_links(
+        self, pairs: npt.ArrayLike, *, samples: int | None = None, seed: int | None = None, ids: bool = False
+    ) -> Links:
+        """Logit and probability of a link between each pair of nodes (M×2), and what is known of it.
 
         With `samples`, embeddings are drawn so many times from the posterior of a VGAE: probabilities are then means
         over the draws, and their standard deviation says how sure the model is of its embeddings. Same pairs and same
         seed (by default the estimator's), same bits.
         """
         self._check_draws(samples, seed)
-        checked = check_pairs(pairs, self.graph_.num_nodes)
-        return self._drawn(checked, self.logits(checked), samples, seed)
+        found = find_pairs(self.graph_, pairs, ids=ids)
+        return self._drawn(self._links(found, self.logits(found)), samples, seed)
 
     def density(self) -> float:
         """The share of pairs that are links, in the whole graph as far as it is known.
@@ -185,15 +189,17 @@ class Predictor(EmbeddingPredictor):
         *,
         samples: int | None = None,
         seed: int | None = None,
+        ids: bool = False,
     ) -> Links:
-        """The best new links, best first: `k` of the whole graph, or `k` for each of these node indices.
+        """The best new links, best first: `k` of the whole graph, or `k` for each of these nodes.
 
         Links of the training graph, of its validation set, and all held-out links of a saved run are known and left
         out. Exact, by blocks of rows; of equal logits the smaller indices come first. `samples` and `seed` are those of
         `predict_links`; which links are best, and their order, is a matter of the posterior mean all the same.
+        `logits` says how nodes are named.
         """
         self._check_draws(samples, seed)
-        return self._drawn(*self._best(k, nodes), samples, seed)
+        return self._drawn(self._links(*self._best(k, nodes, ids)), samples, seed)
 
     def _check_draws(self, samples: int | None, seed: int | None) -> None:
         if seed is not None:
@@ -208,11 +214,11 @@ class Predictor(EmbeddingPredictor):
                 "train a VGAE to know how sure a link is."
             )
 
-    def _drawn(self, pairs: Pairs, logits: FloatArray, samples: int | None, seed: int | None) -> Links:
-        """Pairs with probabilities at the posterior mean or, with `samples`, over draws of the nodes they name."""
+    def _drawn(self, links: Links, samples: int | None, seed: int | None) -> Links:
+        """Links with probabilities at the posterior mean or, with `samples`, over draws of the nodes they name."""
         if samples is None:
-            return self._links(pairs, logits)
-        nodes, places = np.unique(pairs, return_inverse=True)
+            return links
+        nodes, places = np.unique(links.pairs, return_inverse=True)
         stream = np.random.SeedSequence([self.config_.seed if seed is None else seed, 2])  # 0 and 1 are training's
         found = moments_of_draws(
             self.model_.posterior.build({name: values[nodes] for name, values in self.latent_.items()}),
@@ -222,7 +228,7 @@ class Predictor(EmbeddingPredictor):
             num_draws=samples,
             generator=torch.Generator().manual_seed(int(stream.generate_state(1)[0])),
         )
-        return Links(pairs, logits, found.mean.astype(np.float32), found.std.astype(np.float32))
+        return replace(links, probabilities=found.mean.astype(np.float32), std=found.std.astype(np.float32))
 
 
 class FittedModel(Predictor):
