@@ -19,6 +19,7 @@ register_hooks()
 
 if TYPE_CHECKING:
     from vgae.estimators.base import GAE, VGAE, load
+    from vgae.estimators.baseline import Baseline
     from vgae.evaluation.evaluate import evaluate
     from vgae.graph.folds import LinkKFold, LinkShuffleSplit
     from vgae.graph.graph import Graph
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GAE",
     "VGAE",
+    "Baseline",
     "Graph",
     "HeldOut",
     "InputError",
@@ -58,6 +60,7 @@ __all__ = [
 
 # What these need takes seconds to load, and is loaded when they are first used.
 _LATER = {
+    "Baseline": "vgae.estimators.baseline",
     "GAE": "vgae.estimators.base",
     "VGAE": "vgae.estimators.base",
     "Graph": "vgae.graph.graph",
