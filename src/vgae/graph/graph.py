@@ -37,6 +37,7 @@ from vgae.graph.checks import (
     own_weights,
 )
 from vgae.graph.cleaning import Cleaning, check_cleaning, simplify
+from vgae.graph.features import normalize
 from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains
 from vgae.options import true_or_false
 from vgae.words import count, shown
@@ -222,6 +223,11 @@ class Graph:
     def without_features(self) -> Graph:
         """The same graph with its features left out."""
         return self.with_parts(features=None)
+
+    def normalized(self, how: str) -> Graph:
+        """The same graph with rows of features of unit length ("rows"), or columns between -1 and 1 ("columns")."""
+        scaled = None if self.features is None else normalize(self.features, how)
+        return self.with_parts(features=scaled)
 
     # ---------------------------------------------------------------------------------------------------- contents
 
