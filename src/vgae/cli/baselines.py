@@ -25,10 +25,12 @@ def baseline(
     """Score a baseline on the split that `train` uses."""
     if method not in BASELINES:
         raise InputError(f"There is no baseline called {method!r}; the known ones are {', '.join(BASELINES)}.")
-    opened = open_graph(graph, tables)
-    links = split.apply(opened.graph)
+    opened = open_graph(graph, tables, split.time)
+    links = split.apply(opened)
     metrics = evaluate_split(BASELINES[method](links.train, seed), links)
     if as_json:
-        print_json({"method": method, "dataset": opened.name, "split": links.content_hash, **metrics})
+        print_json(
+            {"method": method, "dataset": opened.name, "split": links.content_hash, "protocol": "paper", **metrics}
+        )
     else:
         print_scores(metrics, paper_result(opened.name, method, features=True))

@@ -21,6 +21,7 @@ def run_summary(folder: Path, run: Run) -> dict[str, Any]:
         "best_iteration": run.facts.best_iteration,
         "seconds": run.facts.seconds,
         "split": run.split.content_hash,
+        "protocol": "paper",
         "validation": run.metrics.get("validation"),
         "test": run.metrics.get("test"),
     }

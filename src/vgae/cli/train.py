@@ -45,8 +45,8 @@ def train(
 ) -> None:
     """Train a model on a graph, score it and save it."""
     choose_device(config.device)
-    opened = open_graph(graph, tables)
-    source = Source(split.apply(opened.graph), visible(opened.name), opened.recipe)
+    opened = open_graph(graph, tables, split.time)
+    source = Source(split.apply(opened), visible(opened.name), opened.recipe)
     suffix = "" if config.features else "-no-features"
     folder = output.out or Path("runs") / f"{Path(opened.name).stem}-{config.model}{suffix}"
     to = Destination(folder, output.overwrite, output.resume, output.checkpoint_every)

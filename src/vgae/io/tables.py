@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from vgae.errors import InputError
+from vgae.graph.given import first_times
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import IntArray, Pairs
 from vgae.io.columns import BoolArray, FloatArray, as_weights, number_ids
@@ -27,17 +29,18 @@ from vgae.io.graphml import SUFFIX as GRAPHML
 from vgae.io.graphs import read_npz_graph
 from vgae.io.links import Ends, ends_of, read_link_table, read_links_among
 from vgae.io.nodes import NodeTable, read_nodes, rows_of_nodes, take_nodes, to_labels
-from vgae.io.options import LinkOptions, NodeOptions, names_of, require_none_left, take
+from vgae.io.options import LinkOptions, NodeOptions, TimedLinkOptions, names_of, require_none_left, take
 from vgae.io.plain import as_path
 from vgae.io.recipe import ASK_FOR_IMPUTATION, FeatureRecipe, build_features, describe, notes_on
 from vgae.io.source import SUFFIXES, Origin, SourceTable, table_of
+from vgae.io.times import as_times
 from vgae.io.unpack import enough_memory, is_stream, suffix_of
 from vgae.words import count
 
 IN_GRAPHML = ("weight", "label", "node_attributes", "standardise", "impute", "recipe")
 OF_NODE_TABLES = ("id", "label", "standardise", "impute")
 OF_GRAPHML_NODES = ("label", "node_attributes", "standardise", "impute")
-KNOWN = (*names_of(LinkOptions, NodeOptions), "features", "recipe")
+KNOWN = (*names_of(TimedLinkOptions, NodeOptions), "features", "recipe")
 OF_FRAMES = ("source", "target", "weight", "directed")
 
 
@@ -50,6 +53,7 @@ class LoadedGraph:
     recipe: FeatureRecipe | None = None
     node_table: str | None = None
     node_notes: tuple[str, ...] = ()
+    times: npt.NDArray[Any] | None = None  # when each edge was first seen, where that was asked for
 
     def report(self, name: str) -> list[str]:
         """What was assumed, a line for each table that there was something to assume about."""
@@ -63,6 +67,8 @@ def read_graph(path: str | Path, **options: Any) -> Graph:
     Options for tables are those of `read_links`: source, target, weight, directed, delimiter, header, and features (a
     node table) with id, label, standardise, impute. For GraphML: weight, label, node_attributes, standardise, impute.
     """
+    if options.get("time") is not None:
+        raise InputError("time: a graph knows no times; vgae.split_by_time takes them beside it.")
     return read_any(path, **options).graph
 
 
@@ -100,7 +106,7 @@ def read_links(
     another graph, if its `recipe` is given.
     """
     path = as_path(path)
-    of_links, of_nodes = take(LinkOptions, options), take(NodeOptions, options, OF_NODE_TABLES)
+    of_links, of_nodes = take(TimedLinkOptions, options), take(NodeOptions, options, OF_NODE_TABLES)
     require_none_left("read_links", options)
     with enough_memory(path):
         table = read_link_table(path, of_links)
@@ -194,14 +200,15 @@ def _to_graph(table: SourceTable, options: LinkOptions, nodes: _Nodes | None = N
     total = None if weights is None else float(weights[codes[0] != codes[1]].sum())
     notes = (*table.notes, *ends.notes, *_notes_on_links(graph, weight, total))
     graph = graph.with_parts(node_ids=ids)
+    times = _times_of(table, options, graph, np.stack(codes[:2], axis=1))
     if nodes is None:
-        return LoadedGraph(graph, notes)
+        return LoadedGraph(graph, notes, times=times)
     linked = np.zeros(len(ids), dtype=bool)
     linked[graph.edges.ravel()] = True
     named = linked.copy()
     named[np.concatenate(codes[:2])] = True  # a node that only links to itself is named too
     rows = rows_of_nodes(codes[2], ids, named, nodes.table, origin)
-    return _with_nodes(LoadedGraph(graph, notes), origin, nodes, rows, linked)
+    return replace(_with_nodes(LoadedGraph(graph, notes), origin, nodes, rows, linked), times=times)
 
 
 def _weights_of(table: SourceTable, options: LinkOptions, ends: Ends) -> tuple[FloatArray | None, str | None]:
@@ -213,6 +220,14 @@ def _weights_of(table: SourceTable, options: LinkOptions, ends: Ends) -> tuple[F
     if name in ends.names:
         raise InputError(f"{table.origin.name}: the weights and one end of the links are the same column, {name}.")
     return as_weights(table.origin, table.column(place), name), name
+
+
+def _times_of(table: SourceTable, options: LinkOptions, graph: Graph, rows: Pairs) -> npt.NDArray[Any] | None:
+    """For each edge the first time of the rows that name it, where times are asked for."""
+    if not isinstance(options, TimedLinkOptions) or options.time is None:
+        return None
+    place = table.place_of(options.time)
+    return first_times(graph, rows, as_times(table.origin, table.column(place), table.names[place]))
 
 
 def _with_nodes(of_links: LoadedGraph, links: Origin, nodes: _Nodes, rows: IntArray, linked: BoolArray) -> LoadedGraph:
