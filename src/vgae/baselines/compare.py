@@ -36,6 +36,7 @@ from vgae.ops import Factors
 from vgae.words import count
 
 TOP = (10, 100, 1000)
+FEW = 10  # links or non-links
 NUM_DRAWN = 20_000  # pairs that the spread of logits is seen by
 MOST_PAIRS = 50_000  # links, and as many non-links, that scores are of
 MOST_LOOKUPS = 20_000_000  # neighbours to look up for these pairs
@@ -83,6 +84,23 @@ class Comparison:
     def collapsed(self) -> bool:
         """Whether the model hardly tells pairs apart."""
         return self.spread.is_none
+
+    @property
+    def has_few_pairs(self) -> bool:
+        """Whether there are too few pairs for any score to say much."""
+        return min(self.num_links, self.num_non_links) < FEW
+
+    def is_clear(self, difference: Difference) -> bool:
+        """Whether a difference is more than luck: not on a few pairs, where draws repeat themselves."""
+        return difference.is_clear and not self.has_few_pairs
+
+    @property
+    def beaten_by(self) -> str | None:
+        """The heuristic that is clearly better than the model by AUC."""
+        if "auc" not in self.differences:
+            return None
+        name, difference = self.differences["auc"]
+        return name if difference.value < 0 and self.is_clear(difference) else None
 
     def best(self, metric: str) -> str | None:
         """The heuristic with the highest score."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from vgae.baselines.heuristics import chunks
+from vgae.graph.features import normalize
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs
 
@@ -25,13 +25,7 @@ class FeatureScorer:
     @classmethod
     def of(cls, graph: Graph) -> FeatureScorer:
         """A scorer by a graph's features; a node without any is like none."""
-        features: Any = graph.features
-        if sp.issparse(features):
-            lengths = np.sqrt(np.asarray(features.multiply(features).sum(axis=1)).ravel())
-            return cls(sp.csr_array(sp.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ features))
-        dense = np.asarray(features, dtype=np.float32)
-        lengths = np.linalg.norm(dense, axis=1, keepdims=True)
-        return cls(dense / np.where(lengths > 0, lengths, 1))
+        return cls(normalize(graph.features, "rows"))
 
     def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
         """The cosine of the features of each pair."""

@@ -24,9 +24,10 @@ from vgae.estimators.predict import FittedModel
 from vgae.evaluation.calibration import Calibration
 from vgae.evaluation.evaluate import RowScorer, evaluate_split, score_held_out
 from vgae.evaluation.held_out import check_held_out, require_unseen
+from vgae.graph.checks import MAX_SEED
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs, canonical, distinct, to_ranks
-from vgae.graph.split import MAX_SEED, HeldOut, LinkSplit
+from vgae.graph.split import HeldOut, LinkSplit
 from vgae.io.plain import as_path
 from vgae.options import one_of, whole_number
 from vgae.runs.baseline_run import BaselineConfig, BaselineFacts, BaselineRun
