@@ -24,7 +24,6 @@ NAMES = {
     "pa": "preferential attachment",
     COSINE: "feature cosine",
 }
-FEW_LINKS = 10  # too few for any score
 LARGE_ERROR = 0.03  # of AUC: a test set that small hardly tells models apart
 MOST_WITHOUT = 0.5  # of the held-out links may have an end without training links before a sentence is due
 
@@ -34,9 +33,7 @@ class Hints:
     """What to run next, in Python; the command has lines for the shell."""
 
     baseline: Callable[[str], str] = lambda name: f"vgae.Baseline({name!r}).fit(split.train, validation=split.val)"
-    compare: str = (
-        "fit the same model with features=False, or on features with rows of unit length, and give it to vgae.verdict"
-    )
+    compare: str = "vgae.verdict(model, split, variants={'without features': another model})"
     variants: dict[str, str] = field(default_factory=dict)  # what makes a variant, by its name
     more_test_links: str = "split_links(graph, test=0.2)"
     uses_features: bool = False
@@ -73,9 +70,8 @@ class Verdict:
         """The table for the screen, in percent: titles and rows."""
         columns = self.comparison.columns
         titles = ["", *(column.upper().replace("PRECISION", "P") for column in columns)]
-        return titles, [
-            [name, *(percent(scores.get(column)) for column in columns)] for name, scores in self.table.items()
-        ]
+        rows = [[name, *(percent(scores.get(column)) for column in columns)] for name, scores in self.table.items()]
+        return titles, rows
 
     def to_json(self) -> dict[str, Any]:
         """All of it, with every heuristic, as plain data."""
@@ -157,7 +153,7 @@ def _collapsed(found: Comparison, hints: Hints) -> Iterator[str]:
 
 
 def _size(found: Comparison, hints: Hints) -> Iterator[str]:
-    if found.num_links < FEW_LINKS:
+    if found.has_few_pairs:
         yield (
             f"With {count(found.num_links, f'{found.pairs} link')} no score says much about the model; "
             f"hold out more: {hints.more_test_links}."
@@ -173,7 +169,7 @@ def _beside_the_best(found: Comparison, hints: Hints) -> Iterator[str]:
     name, difference = found.differences["auc"]
     scores = f"{percent(found.model['auc'])} against {percent(found.heuristics[name]['auc'])}"
     by = f"{percent(abs(difference.value))} points, standard error {percent(difference.error)}"
-    if found.num_links < FEW_LINKS or not difference.is_clear:
+    if not found.is_clear(difference):
         yield f"The model and {NAMES[name]} cannot be told apart by AUC on these pairs ({scores}: {by})."
     elif difference.value > 0:
         yield f"The model ranks better than every heuristic: AUC {scores} of {NAMES[name]} ({by})."
@@ -201,25 +197,22 @@ def _top(found: Comparison, hints: Hints) -> Iterator[str]:
     if own > others:
         yield f"At the top of the list the model is better too: {words}."
         return
-    is_said = found.differences["auc"][0] == best and found.differences["auc"][1].value < 0
-    is_said &= found.differences["auc"][1].is_clear
-    yield f"At the top of the list the model is beaten by {NAMES[best]}: {words}.{'' if is_said else _instead(best, hints)}"
+    instead = "" if best == found.beaten_by else _instead(best, hints)  # which is said already
+    yield f"At the top of the list the model is beaten by {NAMES[best]}: {words}.{instead}"
 
 
 def _features(found: Comparison, hints: Hints) -> Iterator[str]:
     if found.variants:
         yield from _variants(found, hints)
         return
-    name, difference = found.differences["auc"]
-    is_beaten = found.collapsed or (difference.value < 0 and difference.is_clear)
-    if hints.uses_features and is_beaten:
-        yield f"Features may be the cause. To compare with the same model without them and at another scale: {hints.compare}"
-    elif hints.has_features and not hints.uses_features and is_beaten and name == COSINE:
+    if hints.uses_features and (found.collapsed or found.beaten_by is not None):
+        yield f"Features may be the cause. To see the same model without them and with scaled ones: {hints.compare}"
+    elif hints.has_features and not hints.uses_features and found.beaten_by == COSINE:
         yield "The features alone tell more than this model without them; train with them."
 
 
 def _variants(found: Comparison, hints: Hints) -> Iterator[str]:
-    better = {name: each for name, each in found.variant_differences.items() if each.is_clear and each.value > 0}
+    better = {name: each for name, each in found.variant_differences.items() if found.is_clear(each) and each.value > 0}
     if not better:
         yield f"The comparison: {' and '.join(found.variants)} do no better than the model as it is."
         return
@@ -227,8 +220,8 @@ def _variants(found: Comparison, hints: Hints) -> Iterator[str]:
     difference = better[name]
     to_train = f" To train that: {hints.variants[name]}" if name in hints.variants else ""
     yield (
-        f"The model {name} has an AUC of {percent(found.variants[name]['auc'])}, {percent(difference.value)} points more "
-        f"(standard error {percent(difference.error)}): the features as they are hurt.{to_train}"
+        f"The model {name} has an AUC of {percent(found.variants[name]['auc'])}, {percent(difference.value)} points "
+        f"more (standard error {percent(difference.error)}): the features as they are hurt.{to_train}"
     )
 
 
