@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vgae.io.extend import read_more
     from vgae.io.graphs import write_graph
     from vgae.io.tables import read_graph
+    from vgae.report.verdict import verdict
 
 __all__ = [
     "GAE",
@@ -55,6 +56,7 @@ __all__ = [
     "rmat",
     "split_links",
     "stochastic_block_model",
+    "verdict",
     "write_graph",
 ]
 
@@ -79,6 +81,7 @@ _LATER = {
     "rmat": "vgae.graph.synthetic",
     "split_links": "vgae.graph.split",
     "stochastic_block_model": "vgae.graph.synthetic",
+    "verdict": "vgae.report.verdict",
     "write_graph": "vgae.io.graphs",
 }
 

@@ -110,10 +110,15 @@ def verdict(model: RowScorer, split: LinkSplit, *, variants: dict[str, Any] | No
     """
     if not isinstance(split, LinkSplit):
         raise InputError(f"split: a LinkSplit is needed, such as split_links gives, not {type(split).__name__}.")
-    found = compare(model, split, variants)
     uses = getattr(model, "n_features_in_", 0) > 0
     hints = Hints(uses_features=uses, has_features=split.train.features is not None)
-    return Verdict(type(model).__name__, found, tuple(sentences(found, hints)))
+    return judge(type(model).__name__, model, split, variants or {}, hints)
+
+
+def judge(name: str, model: RowScorer, split: LinkSplit, variants: dict[str, RowScorer], hints: Hints) -> Verdict:
+    """The verdict on a model of that name."""
+    found = compare(model, split, variants)
+    return Verdict(name, found, tuple(sentences(found, hints)))
 
 
 # ------------------------------------------------------------------------------------------------------------ sentences
