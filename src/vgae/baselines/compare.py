@@ -23,6 +23,7 @@ from vgae.baselines.heuristics import (
     preferential_attachment,
     resource_allocation,
 )
+from vgae.errors import InputError
 from vgae.evaluation.all_pairs import Candidates, sweep, top_metrics
 from vgae.evaluation.bootstrap import Difference, bootstrap
 from vgae.evaluation.evaluate import RowScorer
@@ -119,17 +120,18 @@ def compare(scorer: RowScorer, split: LinkSplit, variants: Mapping[str, RowScore
     is_complete = count_non_links(graph) == len(split.val.links) + len(split.test.links)
     if not (len(held_out.links) and len(held_out.non_links)):
         return Comparison("", 0, 0, {}, {}, {}, {}, {}, spread, is_complete, 0)
-    known = graph.edges if kind == "validation" else np.concatenate([graph.edges, canonical(split.val.links)])
-    top = _Top(graph, _once(known, graph.num_nodes), canonical(held_out.links))
+    top = _Top.of_split(split, kind, held_out)
     neighbourhoods = Neighbourhoods(graph.adjacency)
     used, notes = _limited(held_out, neighbourhoods)
     scores = _heuristic_scores(graph, used, neighbourhoods)
     heuristics = {name: auc_and_ap(*each) for name, each in scores.items()}
     model = _split_scores(scorer, used)
     others = {name: _split_scores(each, used) for name, each in (variants or {}).items()}
-    precision, top_notes = top.of_model(scorer)
-    if precision:
-        top_notes += top.add_to(heuristics)
+    precision, top_notes = top.of(scorer)
+    for name, make in HEURISTICS.items() if precision else ():
+        more, of_heuristic = top.of(make(graph))
+        heuristics[name] |= more
+        top_notes += tuple(line for line in of_heuristic if line not in top_notes)
     found = Comparison(
         pairs=kind,
         num_links=len(used.links),
@@ -142,10 +144,35 @@ def compare(scorer: RowScorer, split: LinkSplit, variants: Mapping[str, RowScore
         spread=spread,
         is_complete=is_complete,
         num_without_links=int((neighbourhoods.degrees[used.links] == 0).any(axis=1).sum()),
-        variants={name: auc_and_ap(*others[name]) | top.of_model(each)[0] for name, each in (variants or {}).items()},
+        variants={name: auc_and_ap(*others[name]) | top.of(each)[0] for name, each in (variants or {}).items()},
         notes=(*notes, *top_notes),
     )
     return _with_errors(found, model, scores, others)
+
+
+@dataclass(frozen=True, eq=False)
+class BaselineScores:
+    """The scores of several baselines on the same pairs, as fractions of 1."""
+
+    pairs: str
+    scores: dict[str, Metrics]
+    random: Metrics
+    notes: tuple[str, ...]
+
+
+def score_baselines(scorers: Mapping[str, RowScorer], split: LinkSplit) -> BaselineScores:
+    """AUC, AP and precision at K of each on a split's test pairs or, where it has none, its validation pairs."""
+    kind, held_out = ("test", split.test) if split.test else ("validation", split.val)
+    if not (len(held_out.links) and len(held_out.non_links)):
+        raise InputError("Nothing is held out to score baselines by; hold out links with --test above 0.")
+    top = _Top.of_split(split, kind, held_out)
+    scores, notes = {}, dict[str, None]()
+    for name, scorer in scorers.items():
+        precision, more = top.of(scorer)
+        scores[name] = auc_and_ap(*_split_scores(scorer, held_out)) | precision
+        notes |= dict.fromkeys(more)
+    chance = {"auc": 0.5, "ap": len(held_out.links) / len(held_out)} | top.of_chance()
+    return BaselineScores(kind, scores, chance, tuple(notes))
 
 
 def _spread(scorer: RowScorer, num_nodes: int) -> Spread:
@@ -153,11 +180,6 @@ def _spread(scorer: RowScorer, num_nodes: int) -> Spread:
     drawn = np.random.default_rng(0).integers(0, num_nodes, (NUM_DRAWN, 2))
     apart = drawn[drawn[:, 0] != drawn[:, 1]]
     return Spread.of(scorer.logits(apart)) if len(apart) else Spread(0.0, 0.0, 0.0)
-
-
-def _once(pairs: Pairs, num_nodes: int) -> Pairs:
-    """Each pair once, in order."""
-    return from_ranks(distinct(to_ranks(pairs, num_nodes)), num_nodes)
 
 
 # -------------------------------------------------------------------------------------------------------------- scores
@@ -213,13 +235,23 @@ class _Top:
     known: Pairs  # each once
     links: Pairs
 
+    @classmethod
+    def of_split(cls, split: LinkSplit, kind: str, held_out: HeldOut) -> _Top:
+        """Test links among all pairs but those of the training graph and of validation, or validation links."""
+        graph = split.train
+        known = graph.edges if kind == "validation" else np.concatenate([graph.edges, canonical(split.val.links)])
+        ranks = distinct(to_ranks(known, graph.num_nodes))
+        return cls(graph, from_ranks(ranks, graph.num_nodes), canonical(held_out.links))
+
     @property
     def wanted(self) -> tuple[int, ...]:
         """The K for which all K best pairs could be links."""
         return tuple(k for k in TOP if k <= len(self.links)) or (len(self.links),)
 
-    def of_model(self, scorer: RowScorer) -> tuple[Metrics, tuple[str, ...]]:
-        """Precision at each K over all candidates; nothing but a note if there are too many of them."""
+    def of(self, scorer: RowScorer) -> tuple[Metrics, tuple[str, ...]]:
+        """Precision at each K over all candidates; nothing but a note if that takes too long."""
+        if isinstance(scorer, NeighbourScorer | DegreeScorer):
+            return self._of_heuristic(scorer)
         most = MOST_NODES if isinstance(scorer.rows(), Factors) else MOST_NODES_PAIR_BY_PAIR
         if self.graph.num_nodes > most:
             return {}, (f"Precision at K is left out for more than {most:,} nodes; vgae evaluate computes it.",)
@@ -227,18 +259,12 @@ class _Top:
         metrics = top_metrics(found.best, found.marked, self.wanted)
         return {name: value for name, value in metrics.items() if name.startswith("precision")}, ()
 
-    def add_to(self, heuristics: dict[str, Metrics]) -> tuple[str, ...]:
-        """Add precision at each K to the heuristics, as far as it is cheap; a note about those that it is not for."""
-        notes: tuple[str, ...] = ()
-        for name, make in HEURISTICS.items():
-            scorer = make(self.graph)
-            if isinstance(scorer, NeighbourScorer) and work(scorer) > MOST_WORK:
-                notes = ("Precision at K of cn, aa and ra is left out: too many pairs share a neighbour.",)
-                continue
-            counts, links = count_scores(scorer, self.known, max(self.wanted)), scorer.logits(self.links)
-            found = {k: counts.precision(k, links) for k in self.wanted}
-            heuristics[name] |= {f"precision@{k}": value for k, value in found.items() if value is not None}
-        return notes
+    def _of_heuristic(self, scorer: NeighbourScorer | DegreeScorer) -> tuple[Metrics, tuple[str, ...]]:
+        if isinstance(scorer, NeighbourScorer) and work(scorer) > MOST_WORK:
+            return {}, ("Precision at K of cn, aa and ra is left out: too many pairs share a neighbour.",)
+        counts, links = count_scores(scorer, self.known, max(self.wanted)), scorer.logits(self.links)
+        found = {k: counts.precision(k, links) for k in self.wanted}
+        return {f"precision@{k}": value for k, value in found.items() if value is not None}, ()
 
     def of_chance(self) -> Metrics:
         """The share of the candidates that are links."""
