@@ -1,5 +1,7 @@
 """Features brought to scale: rows of unit length, columns between -1 and 1, and the same for other rows later."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -20,7 +22,7 @@ def counts(seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("how", NORMALIZATIONS)
 def test_sparse_and_dense_features_come_to_the_same_scale(how: str) -> None:
     dense = counts()
-    sparse = normalize(sp.csr_array(dense), how)
+    sparse: Any = normalize(sp.csr_array(dense), how)
     assert sp.issparse(sparse)
     assert sparse.dtype == np.float32
     np.testing.assert_array_equal(sparse.toarray(), normalize(dense, how))
@@ -46,7 +48,8 @@ def test_the_largest_numbers_of_32_bits_do_not_overflow() -> None:
 
 def test_entries_that_are_stored_twice_count_once_as_their_sum() -> None:
     twice = sp.csr_array((np.array([1.0, 2.0, 4.0]), np.array([0, 0, 1]), np.array([0, 3])), shape=(1, 2))
-    np.testing.assert_allclose(normalize(twice, "rows").toarray(), [[0.6, 0.8]], rtol=1e-6)
+    scaled: Any = normalize(twice, "rows")
+    np.testing.assert_allclose(scaled.toarray(), [[0.6, 0.8]], rtol=1e-6)
     assert twice.nnz == 3, "the caller's matrix stays as it was"
 
 

@@ -2,9 +2,9 @@
 
 Only pairs that share a neighbour have a score above 0, and those are the entries of the sparse product A·W·A, which is
 made in blocks of rows by the work that they take: a hub's neighbours reach all of each other, so that the product can
-have N² entries, and a block of it never has many. Where fewer pairs than asked for share a neighbour, pairs of score 0
-fill the list. The order is that of vgae.ops.topk: higher scores first; of equal ones the smaller row, then the smaller
-column.
+have N² entries, and a block of it never has many. A row whose neighbours do not weigh enough together is passed over.
+Where fewer pairs than asked for share a neighbour, pairs of score 0 fill the list. The order is that of vgae.ops.topk:
+higher scores first; of equal ones the smaller row, then the smaller column.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ def work_of(rows: NeighbourRows) -> IntArray:
 
 def best_pairs(rows: NeighbourRows, top: int, known: IntArray) -> Pairs:
     """The best `top` pairs, row before column, or as many as there are; `known` ranks (sorted) are left out."""
-    num_nodes = rows.num_nodes
+    num_nodes, reach = rows.num_nodes, _reach(rows)
     best, values = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
     for start, stop in chunks(work_of(rows), BLOCK):
+        if len(values) == top and reach[start:stop].max() <= values[-1]:
+            continue
         ranks, scores = _entries(rows, start, stop)
         if len(values) == top:  # what equals the worst that is in comes after it
             better = scores > values[-1]
@@ -48,6 +50,11 @@ def best_pairs(rows: NeighbourRows, top: int, known: IntArray) -> Pairs:
             [best, _first_without(distinct(np.concatenate([known, best])), top - len(best), num_nodes)]
         )
     return from_ranks(best, num_nodes)
+
+
+def _reach(rows: NeighbourRows) -> npt.NDArray[np.float32]:
+    """What no score of a row can exceed: Σ_{n ∈ Γ(i)} w_n, added in the same order, so that rounding changes nothing."""
+    return np.asarray(rows.weighted @ np.ones(rows.num_nodes)).astype(np.float32)
 
 
 def _entries(rows: NeighbourRows, start: int, stop: int) -> tuple[IntArray, npt.NDArray[np.float32]]:

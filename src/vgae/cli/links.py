@@ -90,10 +90,11 @@ def predict(
     _check(output)
     columns = {name: getattr(other, name) for name in COLUMNS}
     if other.graph is None and other.new_links is None:
-        other = replace(other, **dict.fromkeys(COLUMNS))  # they are about the pairs alone
+        none: dict[str, Any] = dict.fromkeys(COLUMNS)
+        other = replace(other, **none)  # they are about the pairs alone
     fitted = open_run(run_folder, other)
     ids = fitted.graph_.ids
-    index = read_pairs(pairs, [str(name) for name in ids], **columns)
+    index = read_pairs(pairs, [str(name) for name in ids], sides=fitted.graph_.sides, **columns)
     _give_links(fitted.predict_links(index, samples=draws.samples, seed=draws.seed), ids, output, known=True)
 
 

@@ -143,6 +143,8 @@ def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel | Baseline:
     if options.pop("graph", None) is not None:
         return cast("FittedModel", fitted.on(_open_graph(str(other.graph), options, run.recipe).graph))
     links, nodes = options.pop("new_links", None), options.pop("features", None)
+    if options.pop("bipartite", False):
+        raise InputError("bipartite: this is about another graph (graph); new links are as the run's own are.")
     reading = _load("vgae.io.extend").read_more(run.split.train, run.recipe, links=links, nodes=nodes, **options)
     for line in reading.report(str(links or folder)):
         note(line)
@@ -150,12 +152,19 @@ def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel | Baseline:
 
 
 def _open_graph(given: str, options: dict[str, Any], recipe: FeatureRecipe | None = None) -> OpenedGraph:
-    """Features of a table of nodes are made by the recipe, if there is one; a dataset has its own features."""
+    """Features are made by the recipe, if there is one; those of a dataset are only brought to scale."""
     if given.lower() in DATASETS:
+        normalize = options.pop("normalize", None)
         if options:
             only = f"{', '.join(options)} {'is' if len(options) == 1 else 'are'} only for files of your own"
             raise InputError(f"{given}: this is a dataset, which is read without options; {only}.")
-        return OpenedGraph(given.lower(), load_dataset(given))
+        graph = load_dataset(given)
+        if normalize is None and recipe is None:
+            return OpenedGraph(given.lower(), graph)
+        graph, made = _load("vgae.io.features").scale_graph(graph, normalize, recipe)
+        for line in made.notes:
+            note(f"{given.lower()}: {line}")
+        return OpenedGraph(given.lower(), graph, made.recipe)
     path = Path(given)
     if not path.suffix and not os.path.exists(path):  # noqa: PTH110 - which is no error for any name
         raise InputError(

@@ -15,7 +15,8 @@ from vgae.errors import InputError
 from vgae.estimators.links import Scored
 from vgae.evaluation.held_out import num_links_among
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import Pairs, check_pairs
+from vgae.graph.lookup import find_pairs
+from vgae.graph.pairs import Pairs
 from vgae.machine import working_on
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
@@ -76,7 +77,7 @@ class Fitted:
     def on(self, graph: Graph, device: torch.device, known: npt.ArrayLike | None) -> Fitted:
         """The same model on another graph."""
         latent = self.encode(graph, device)
-        excluded = NO_PAIRS if known is None else check_pairs(known, graph.num_nodes, "known")
+        excluded = NO_PAIRS if known is None else find_pairs(graph, known, "known")
         if self._is_part_of(graph):
             excluded = np.concatenate([excluded, self.excluded_pairs])
         return replace(self, graph=graph, latent=latent, excluded_pairs=excluded, checkpoint=None)

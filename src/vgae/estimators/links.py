@@ -121,7 +121,7 @@ class LinkPredictor:
         return self._scored().scorer.rows()
 
     def calibration(self) -> Calibration:
-        """How logits become probabilities."""
+        """How logits become probabilities: by the validation links or, without any, by the loss's weight taken back."""
         return self._scored().calibration
 
     def logits(self, pairs: npt.ArrayLike, *, ids: bool = False) -> FloatArray:
@@ -147,8 +147,8 @@ class LinkPredictor:
         """The best new links, best first: `k` of the whole graph, or `k` for each of these nodes.
 
         Links of the training graph, of its validation set, and all held-out links of a saved run are known and left
-        out. Exact, by blocks of rows; of equal logits the smaller indices come first.
-        `logits` says how nodes are named.
+        out. In a bipartite graph, links go across. Exact, by blocks of rows; of equal logits the smaller indices come
+        first. `logits` says how nodes are named.
         """
         return self._links(*self._best(k, nodes, ids))
 
@@ -182,7 +182,7 @@ class LinkPredictor:
         chosen = None if nodes is None else find_nodes(graph, nodes, ids=ids)
         rows = self.rows()
         known = np.concatenate([graph.edges, self.excluded_pairs_])
-        excluded = Excluded.of(known, graph.num_nodes, rows.device)
+        excluded = Excluded.of(known, graph.num_nodes, rows.device, graph.sides)
         if chosen is None:
             found = top_of_all(rows, top=k, symmetric=self.symmetric, excluded=excluded)
         else:

@@ -29,6 +29,7 @@ from vgae.graph.pairs import Pairs
 from vgae.ops import Best, Block, Excluded, LogitRows, blocks_of
 from vgae.ops.rows import BLOCK
 
+MOST_PAIRS = 500_000_000  # candidates that are counted in a histogram; of more, those of so many random rows
 TOP = (10, 100, 1000)
 HITS = (1, 10, 50, 100)
 
@@ -68,6 +69,23 @@ def sweep(scorer: RowScorer, candidates: Candidates, marked: Pairs, top: int) ->
             counter.add(block.logits)
             places.read(block)
     return Sweep(best, places.logits, counter.histogram())
+
+
+def census(scorer: RowScorer, candidates: Candidates, most: int = MOST_PAIRS) -> Histogram:
+    """How often each logit occurs among all candidates; where there are too many, among those of random rows."""
+    source = scorer.rows()
+    excluded, counter = candidates.excluded(source.device), Counter(source.device)
+    num_nodes = source.num_nodes
+    with torch.no_grad():
+        if num_nodes * (num_nodes - 1) // 2 <= most:
+            for block in blocks_of(source, excluded, symmetric=scorer.symmetric):
+                counter.add(block.logits)
+            return counter.histogram()
+        chosen = np.random.default_rng(0).choice(num_nodes, size=max(1, most // num_nodes), replace=False)
+        for rows in torch.split(torch.tensor(chosen, device=source.device), max(1, BLOCK // num_nodes)):
+            counter.add(excluded.leave_out(source.block(rows), rows))
+    both = 2 if scorer.symmetric else 1
+    return counter.histogram(num_nodes / len(chosen) / both)
 
 
 class _Places:

@@ -72,10 +72,10 @@ class Histogram:
         low, high = (_number(self.bins + step) for step in (0, 1))
         return np.asarray((low + np.where(np.isfinite(high), high, low)) / 2)
 
-    def place_of(self, logits: npt.ArrayLike) -> IntArray:
-        """For each logit, how many of the filled bins lie below its bin."""
+    def nearest(self, logits: npt.ArrayLike) -> IntArray:
+        """For each logit the place of its bin or, where that is empty, of the next above it or the last."""
         wanted = bins_of(torch.from_numpy(np.ascontiguousarray(logits, dtype=np.float32)))
-        return np.searchsorted(self.bins, wanted.numpy())
+        return np.minimum(np.searchsorted(self.bins, wanted.numpy()), len(self.bins) - 1)
 
 
 def _number(bins: IntArray) -> Values:

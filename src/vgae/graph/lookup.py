@@ -84,6 +84,10 @@ def is_name(node: Any, ids: bool) -> bool:
 
 def _places(graph: Graph, nodes: Sequence[Any], ids: bool, where: Callable[[int], str]) -> list[int]:
     """The indices of nodes, each by its index or id; `where` begins the sentence about one that does not exist."""
+    if set(map(type, nodes)) == {str}:  # nearly always, and far faster at once
+        at_once = list(map(graph.place_of, nodes))
+        if None not in at_once:
+            return [place for place in at_once if place is not None]
     found = []
     for place, given in enumerate(nodes):
         node = given.item() if isinstance(given, np.generic) else given

@@ -13,7 +13,15 @@ from vgae.graph.convert import to_array
 def arrow_ids(ids: Iterable[Any]) -> pa.Array:
     """A column of ids; those that are not all whole numbers become text."""
     keys = to_array(ids)
-    return pa.array(keys if keys.dtype.kind in "iu" else [str(name) for name in keys.tolist()])
+    if keys.dtype.kind in "iu":
+        return pa.array(keys)
+    texts = [str(name) for name in keys.tolist()]
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"The id {error.object!r} holds half of a character (a lone surrogate), which Arrow cannot; use to_frame."
+        ) from None
 
 
 def pandas_frame(data: Any, **keywords: Any) -> Any:

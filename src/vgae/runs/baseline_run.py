@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from vgae.errors import InputError
+from vgae.evaluation.calibration import Calibration
 from vgae.graph.pairs import num_pairs
 from vgae.graph.split import LinkSplit
 from vgae.options import Options, option
@@ -66,6 +67,7 @@ class BaselineRun:
     split: LinkSplit
     metrics: dict[str, dict[str, float]]
     facts: BaselineFacts
+    calibration: Calibration = Calibration()  # without validation links: none
 
     @property
     def density(self) -> float:

@@ -40,6 +40,7 @@ from safetensors.torch import save as serialize
 from torch import Tensor
 
 from vgae.errors import InputError, TrainingError
+from vgae.evaluation.calibration import Calibration
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import check_pairs
 from vgae.graph.split import LinkSplit
@@ -95,7 +96,7 @@ UNREADABLE = (
     TypeError,
     ValueError,
 )
-DESCRIBED = ("config", "baseline", "facts", "split_hash", "recipe")  # the last only where features came from a table
+DESCRIBED = ("config", "baseline", "facts", "split_hash", "recipe", "calibration")  # as far as there are any
 KEYS = {"format", "vgae", "torch", "numpy", "config", "facts", "split_hash", "config_hash", "files"}
 
 
@@ -115,6 +116,8 @@ def write_run(folder: Path, run: Run | BaselineRun) -> None:
     write_json(folder / "metrics.json", run.metrics)
     described = run.described() if isinstance(run, BaselineRun) else _described(run)
     described["split_hash"] = run.split.content_hash
+    if run.calibration.is_fitted:
+        described["calibration"] = run.calibration.to_json()
     content = {
         "format": FORMAT,
         "vgae": __version__,
@@ -285,7 +288,8 @@ def _read(run: _Opened) -> Run | BaselineRun:
         raise InputError(f"{run.path}: not a run that this version of vgae reads (format {FORMAT}).")
     check_version(content.get("vgae"))
     is_baseline = "baseline" in content
-    check_keys(content, KEYS - {"config"} | {"baseline"} if is_baseline else KEYS, str(run.path), optional=["recipe"])
+    keys = KEYS - {"config"} | {"baseline"} if is_baseline else KEYS
+    check_keys(content, keys, str(run.path), optional=["recipe", "calibration"])
     if not all(isinstance(content[name], str) for name in ("torch", "numpy")):
         raise ValueError("the versions of torch and NumPy are no text")
     described = {name: content[name] for name in DESCRIBED if name in content}
@@ -303,7 +307,7 @@ def _read_baseline(run: _Opened) -> BaselineRun:
     embedding = embedding_of(config, tensors, num_nodes)
     split = _with_features(split, run, facts)
     metrics = check_metrics(parse_json(run.read("metrics.json", LONGEST_METRICS), Path("metrics.json")), split)
-    return BaselineRun(config, embedding, split, metrics, facts)
+    return BaselineRun(config, embedding, split, metrics, facts, _read_calibration(content) or Calibration())
 
 
 def _read_model_run(run: _Opened) -> Run:
@@ -324,7 +328,11 @@ def _read_model_run(run: _Opened) -> Run:
     if facts.best_iteration > history[-1].iteration:
         raise ValueError("the best iteration comes after the last")
     metrics = check_metrics(parse_json(run.read("metrics.json", LONGEST_METRICS), Path("metrics.json")), split)
-    return Run(config, model, latent, split, history, metrics, facts, recipe)
+    return Run(config, model, latent, split, history, metrics, facts, recipe, _read_calibration(content))
+
+
+def _read_calibration(content: dict[str, Any]) -> Calibration | None:
+    return Calibration.from_json(content["calibration"]) if "calibration" in content else None
 
 
 def _read_split(run: _Opened, split_hash: Any) -> LinkSplit:
