@@ -149,7 +149,9 @@ def read_run(folder: Path) -> Run:
     """Read the run of a trained model; any file that is missing, damaged or of another version gets one sentence."""
     run = read_any_run(folder)
     if isinstance(run, BaselineRun):
-        raise InputError(f"{folder}: this run is of the baseline {run.config.method}, which is not trained.")
+        raise InputError(
+            f"{folder}: this run is of the baseline {run.config.method}, which has no training and no latent space."
+        )
     return run
 
 
