@@ -67,7 +67,7 @@ def count_all(scorer: RowScorer, candidates: Candidates) -> Histogram:
     if not cheap or not isinstance(scorer, NeighbourScorer | DegreeScorer):
         return census(scorer, candidates)
     counts = count_scores(scorer, candidates, num_pairs(candidates.num_nodes))
-    bins = bins_of(torch.from_numpy(np.ascontiguousarray(counts.values[::-1]))).numpy()
+    bins = bins_of(torch.from_numpy(counts.values[::-1].copy())).numpy()
     filled, starts = np.unique(bins, return_index=True)
     return Histogram(filled.astype(np.int64), np.add.reduceat(counts.counts[::-1].astype(np.float64), starts))
 

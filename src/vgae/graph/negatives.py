@@ -49,8 +49,8 @@ def sample_non_links(graph: Graph, num: int, generator: np.random.Generator) -> 
     available = count_non_links(graph)
     if num and not available:
         raise InputError(
-            "The graph is complete: every pair of nodes is a link, so there is no pair without a link to score against, "
-            "and no new link to recommend; to train on it all the same, hold out nothing (val and test 0)."
+            "The graph is complete: every pair is a link, so there is no pair without a link to score against, and no "
+            "new link to recommend; to train on it all the same, hold out nothing (val and test 0)."
         )
     if num > available:
         across = "" if graph.sides is None else " across"

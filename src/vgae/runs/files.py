@@ -149,9 +149,8 @@ def read_run(folder: Path) -> Run:
     """Read the run of a trained model; any file that is missing, damaged or of another version gets one sentence."""
     run = read_any_run(folder)
     if isinstance(run, BaselineRun):
-        raise InputError(
-            f"{folder}: this run is of the baseline {run.config.method}, which has no training and no latent space."
-        )
+        what = f"the baseline {run.config.method}, which has no training and no latent space"
+        raise InputError(f"{folder}: this run is of {what}.")
     return run
 
 
