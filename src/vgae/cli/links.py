@@ -1,5 +1,6 @@
 """What can be asked of a run, on its own graph or another one: `vgae embed`, `recommend`, `similar` and `predict`."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -106,7 +107,9 @@ def _give_links(links: Links, ids: Sequence[Any], output: LinkOutputOptions, *, 
     if links.std is not None:
         numbers["std"] = links.std
     columns = ("source", "target", *numbers) + ("known",) * known
-    values = [[f"{value:.6g}" for value in row] for row in zip(*map(np.ndarray.tolist, numbers.values()), strict=True)]
+    values = [[_written(value) for value in row] for row in zip(*map(np.ndarray.tolist, numbers.values()), strict=True)]
+    if len(links) and np.isnan(links.probabilities).all():
+        note("probabilities are left out: no validation links were held out to calibrate the baseline's scores by")
     words = [(word,) * known for word in links.known.tolist()]
 
     def rows(names: Sequence[Any], number: Callable[[str], Any] = str) -> Iterator[tuple[Any, ...]]:
@@ -116,12 +119,17 @@ def _give_links(links: Links, ids: Sequence[Any], output: LinkOutputOptions, *, 
     if output.out is not None:
         write_csv(output.out, columns, rows(without_formulas(ids) if output.spreadsheet_safe else ids))
     if output.json:
-        found = rows([json_id(name) for name in ids], float)
+        found = rows([json_id(name) for name in ids], lambda text: float(text) if text else None)
         print_json({"links": [dict(zip(columns, row, strict=True)) for row in found]})
     elif output.out is not None:
         note(f"wrote {count(len(links), 'link')} to {output.out}")
     else:
         print_table(columns, rows([str(name) for name in ids]))
+
+
+def _written(value: float) -> str:
+    """A number for a table; one that is undefined is empty."""
+    return "" if math.isnan(value) else f"{value:.6g}"
 
 
 def _check(output: LinkOutputOptions) -> None:
