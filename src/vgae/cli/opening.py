@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from vgae.cli.loading import loading
 from vgae.cli.options import OtherGraphOptions, TableOptions, given_options
 from vgae.errors import InputError
+from vgae.graph.given import GivenSplit, split_given, split_timed
 from vgae.graph.graph import Graph
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, LinkSplit, split_links
 from vgae.io.catalog import DATASETS
 from vgae.io.datasets import load_dataset
+from vgae.io.options import LinkOptions
 from vgae.options import Options, option
 from vgae.screen import note
 
 if TYPE_CHECKING:
+    from vgae.estimators.baseline import Baseline
     from vgae.estimators.predict import FittedModel
     from vgae.io.recipe import FeatureRecipe
+
+OF_LINK_TABLES = ("source", "target", "delimiter", "header")  # options that hold for every table of links
+
+
+def _links_help(of: str) -> str:
+    return f"Table of the {of} links, taken out of GRAPH where they are in it.  [default: drawn by the seed]"
 
 
 @dataclass(frozen=True)
@@ -30,33 +39,100 @@ class SplitOptions(Options):
     split_seed: int = option(0, help="Seed of the split into training, validation and test links.")
     val: float = option(VAL_FRACTION, help="Fraction of the links for validation.")
     test: float = option(TEST_FRACTION, help="Fraction of the links for testing.")
+    train_links: Path | None = option(
+        None, convert=Path, help="Table of the links of GRAPH to train on.  [default: all that are not held out]"
+    )
+    val_links: Path | None = option(None, convert=Path, help=_links_help("validation"))
+    test_links: Path | None = option(None, convert=Path, help=_links_help("test"))
+    val_negatives: Path | None = option(
+        None, convert=Path, help="Table of non-links for validation.  [default: as many as links, drawn by the seed]"
+    )
+    test_negatives: Path | None = option(None, convert=Path, help="Table of non-links for testing.")
+    time: str | None = option(
+        None,
+        convert=str,
+        help="Column of GRAPH with the time of a link: the newest links are for testing, the next newest for "
+        "validation; a number or an ISO date.",
+    )
 
-    def apply(self, graph: Graph) -> LinkSplit:
-        """The split of a graph."""
-        return split_links(graph, val=self.val, test=self.test, seed=self.split_seed)
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that are given, by the names of their options."""
+        names = ("train_links", "val_links", "test_links", "val_negatives", "test_negatives")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def apply(self, opened: OpenedGraph) -> LinkSplit:
+        """The split of a graph; what was assumed or dropped is printed."""
+        files, graph = self.files, opened.graph
+        if self.time is not None:
+            own = [name for name in files if name.endswith("links")]
+            if own:
+                raise InputError(f"time and {own[0]}: give one of the two, times or links of your own.")
+        elif not files:
+            return split_links(graph, val=self.val, test=self.test, seed=self.split_seed)
+        given = self._given(opened)
+        if opened.times is not None:
+            made = split_timed(graph, opened.times, given, seed=self.split_seed)
+        else:
+            made = split_given(graph, given, seed=self.split_seed)
+        for line in made.notes:
+            note(line)
+        return made.split
+
+    def _given(self, opened: OpenedGraph) -> GivenSplit:
+        """What the files hold; with links to train on, nothing is drawn from these."""
+        read = {
+            name: _load("vgae.io.pair_files").read_pair_file(
+                path, opened.graph, opened.links, negatives=name.endswith("negatives")
+            )
+            for name, path in self.files.items()
+        }
+        fractions = {"val": self.val, "test": self.test} if self.train_links is None else {"val": 0.0, "test": 0.0}
+        return GivenSplit(
+            train=read.get("train_links"),
+            val=read.get("val_links", fractions["val"]),
+            test=read.get("test_links", fractions["test"]),
+            non_links={name: read[f"{name}_negatives"] for name in ("val", "test") if f"{name}_negatives" in read},
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedGraph:
-    """A graph, the name it goes by, and what its features were made by if they come from a table of nodes."""
+    """A graph, the name it goes by, and how it was read.
+
+    `recipe` is what its features were made by if they come from a table of nodes, `times` when each link was first seen
+    if that was asked for, and `links` how its table of links was read, which holds for tables of held-out links too.
+    """
 
     name: str
     graph: Graph
     recipe: FeatureRecipe | None = None
+    times: Any = None
+    links: LinkOptions | None = None
 
 
-def open_graph(given: str, tables: TableOptions) -> OpenedGraph:
-    """A dataset by name or a graph from a file; what was assumed in reading it is printed."""
-    return _open_graph(given, given_options(tables))
+def open_graph(given: str, tables: TableOptions, time: str | None = None) -> OpenedGraph:
+    """A dataset by name or a graph from a file, with the times of its links if a column of them is asked for.
+
+    What was assumed in reading it is printed.
+    """
+    options = given_options(tables)
+    how = LinkOptions(**{name: options[name] for name in OF_LINK_TABLES if name in options})
+    return replace(_open_graph(given, options if time is None else options | {"time": time}), links=how)
 
 
-def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel:
+def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel | Baseline:
     """The model of a run, on its own graph, on that with more nodes and links, or on another one."""
-    run = _load("vgae.runs.files").read_run(folder)
-    fitted: FittedModel = _load("vgae.estimators.predict").FittedModel(run)
+    run = _load("vgae.runs.files").read_any_run(folder)
+    fitted = _load("vgae.estimators.baseline").fitted_of(run)
     options = given_options(other)
     if not options:
-        return fitted
+        return cast("FittedModel | Baseline", fitted)
+    if not hasattr(run, "recipe"):
+        raise InputError(
+            f"{folder}: this run is of the baseline {run.config.method}, which knows its own graph only; "
+            "run vgae baseline on the other graph."
+        )
     if other.graph is not None and other.new_links is not None:
         raise InputError("graph and new_links: give one of the two, another graph or more links for the run's own.")
     if run.facts.num_features == 0:
@@ -65,14 +141,14 @@ def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel:
             "train one with features (--features)."
         )
     if options.pop("graph", None) is not None:
-        return fitted.on(_open_graph(str(other.graph), options, run.recipe).graph)
+        return cast("FittedModel", fitted.on(_open_graph(str(other.graph), options, run.recipe).graph))
     links, nodes = options.pop("new_links", None), options.pop("features", None)
     if options.pop("bipartite", False):
         raise InputError("bipartite: this is about another graph (graph); new links are as the run's own are.")
     reading = _load("vgae.io.extend").read_more(run.split.train, run.recipe, links=links, nodes=nodes, **options)
     for line in reading.report(str(links or folder)):
         note(line)
-    return fitted.on(reading.graph)
+    return cast("FittedModel", fitted.on(reading.graph))
 
 
 def _open_graph(given: str, options: dict[str, Any], recipe: FeatureRecipe | None = None) -> OpenedGraph:
@@ -97,7 +173,7 @@ def _open_graph(given: str, options: dict[str, Any], recipe: FeatureRecipe | Non
     reading = _load("vgae.io.tables").read_any(path, recipe=recipe, **options)
     for line in reading.report(str(path)):
         note(line)
-    return OpenedGraph(str(path), reading.graph, reading.recipe)
+    return OpenedGraph(str(path), reading.graph, reading.recipe, reading.times)
 
 
 def _load(module: str) -> Any:

@@ -119,6 +119,18 @@ def given_options(options: Options) -> dict[str, Any]:
     }
 
 
+def as_arguments(options: Options) -> list[str]:
+    """The arguments of a command line that give these options."""
+    found: list[str] = []
+    for each in options_of(type(options)):
+        value = getattr(options, each.name)
+        if value == each.default:
+            continue
+        flags = _flag(each).split("/")
+        found += [flags[0 if value else -1]] if each.kind is bool else [flags[0], str(value)]
+    return found
+
+
 # ----------------------------------------------------------------------------------------------- from options to typer
 
 

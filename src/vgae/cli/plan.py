@@ -1,7 +1,7 @@
 """`vgae plan`."""
 
-from vgae.cli.opening import open_graph
-from vgae.cli.options import GraphName, Json, TableOptions
+from vgae.cli.opening import SplitOptions, open_graph
+from vgae.cli.options import GraphName, Json, TableOptions, given_options
 from vgae.machine import describe_machine
 from vgae.objective.cost import duration
 from vgae.report.console import print_json, print_table
@@ -12,18 +12,20 @@ from vgae.train.plan import plan_training
 from vgae.words import count
 
 
-def plan(graph: GraphName, config: Config, tables: TableOptions, as_json: Json = False) -> None:
+def plan(graph: GraphName, config: Config, split: SplitOptions, tables: TableOptions, as_json: Json = False) -> None:
     """Estimate what a training would cost, by the exact and by the sampled objective."""
     choose_device(config.device)
-    opened = open_graph(graph, tables)
+    opened = open_graph(graph, tables, split.time)
+    # The whole graph, unless it is said how to split it: what is held out by default makes no difference to a plan.
+    planned = split.apply(opened).train if given_options(split) else opened.graph
     # Made without the checks of `Job.of`: nothing is held out for a plan, and early stopping still counts.
-    found = plan_training(Job(config.view(opened.graph), config))
+    found = plan_training(Job(config.view(planned), config))
     if as_json:
         described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.memory.largest} for cost in found.costs}
         available = found.room.device or found.room.host
         print_json({"dataset": opened.name, "auto": found.choice.objective, "available_bytes": available, **described})
         return
-    note(f"{opened.name}: {opened.graph} · on {describe_machine()}")
+    note(f"{opened.name}: {planned} · on {describe_machine()}")
     titles = ("objective", "per iteration", count(config.iterations, "iteration"), "memory", "fits")
     rows = []
     for cost in found.costs:

@@ -3,7 +3,12 @@
 AUC     probability that a random link scores above a random non-link (ties count ½)
 AP      average precision: Σ (recall_k - recall_{k-1})·precision_k down the ranking
 MRR     mean over links of 1/rank, the rank taken among all non-links of the set (ties at their middle)
-Hits@K  share of links that score above the K-th best non-link of the set
+Hits@K  share of links that score above the K-th best non-link of the set; not defined for fewer than K non-links
+
+Where every link has non-links of its own, it is ranked among these:
+
+MRR     mean over links of 1/rank, ties at their middle
+Hits@K  share of links of rank K or better, ties at their middle; not reported where a link has fewer than K non-links
 """
 
 from collections.abc import Sequence
@@ -57,15 +62,26 @@ def mean_reciprocal_rank(links: Scores, non_links: Scores) -> float:
 
 
 def hits_at(k: int, links: Scores, non_links: Scores) -> float:
-    """Share of links that score strictly above the k-th best non-link; 1 if there are fewer than k non-links."""
+    """Share of links that score strictly above the k-th best non-link, of which there have to be k."""
     if len(non_links) < k:
-        return 1.0
+        raise InputError(f"Hits@{k} needs at least {k} non-links, and there are {len(non_links)}.")
     threshold = np.partition(non_links, -k)[-k]
     return float(np.mean(links > threshold))
 
 
 def link_metrics(links: Scores, non_links: Scores, *, hits: Sequence[int] = (10, 50, 100)) -> dict[str, float]:
-    """All metrics by name, as fractions of 1."""
+    """All metrics by name, as fractions of 1; Hits@K for every K that there are enough non-links for."""
     metrics = auc_and_ap(links, non_links)
     metrics["mrr"] = mean_reciprocal_rank(links, non_links)
-    return metrics | {f"hits@{k}": hits_at(k, links, non_links) for k in hits}
+    return metrics | hits_metrics(links, non_links, hits)
+
+
+def hits_metrics(links: Scores, non_links: Scores, hits: Sequence[int]) -> dict[str, float]:
+    """Hits@K by name, for every K that there are enough non-links for."""
+    return {f"hits@{k}": hits_at(k, links, non_links) for k in hits if k <= len(non_links)}
+
+
+def metrics_of_ranks(ranks: Scores, num_ranked: int, *, hits: Sequence[int]) -> dict[str, float]:
+    """MRR and Hits@K of links that each have a rank among non-links of their own, at least `num_ranked` of them."""
+    metrics = {"mrr": float(np.mean(1 / ranks))}
+    return metrics | {f"hits@{k}": float(np.mean(ranks <= k)) for k in hits if k <= num_ranked}

@@ -299,6 +299,16 @@ class Graph:
     def _index_by_id(self) -> dict[Hashable, int]:
         return {node: index for index, node in enumerate(self.ids)}
 
+    @cached_property
+    def _index_by_text(self) -> dict[str, int]:
+        """Of ids that are no text, by what they read as."""
+        return {str(node): index for index, node in enumerate(self.ids) if not isinstance(node, str)}
+
+    def place_of(self, node: Hashable) -> int | None:
+        """The index of the node with this id or, for a text that is no id, with the id that reads so; None without."""
+        found = self._index_by_id.get(node)
+        return self._index_by_text.get(node) if found is None and isinstance(node, str) else found
+
     def _index(self, node: Any) -> int:
         if self.node_ids is not None:
             return self._index_by_id[node]

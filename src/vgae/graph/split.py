@@ -8,8 +8,10 @@ graph; no pair is in two sets. Everything follows from the seed, and the hash na
 from __future__ import annotations
 
 import hashlib
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -125,6 +127,44 @@ class LinkSplit:
                     verb = "is" if shared == 1 else "are"
                     raise LeakError(f"{shared} of the pairs in {second} {verb} also in {first}.")
 
+    @classmethod
+    def from_links(
+        cls,
+        graph: Any,
+        *,
+        train: Any = None,
+        val: Any = 0.0,
+        test: Any = 0.0,
+        non_links: dict[str, Any] | None = None,
+        seed: int = 0,
+    ) -> LinkSplit:
+        """A split of your own: `val` and `test` are links (rows of two node indices, or of two ids that are text).
+
+        They are taken out of the graph, or are not in it at all; `train` names the links to train on in place of all
+        others. A number in place of links is the fraction of those left to be drawn by the seed. `non_links` has rows
+        under the names "val" and "test"; without them as many as links are drawn. A leak is a `LeakError`; what was
+        dropped as a repetition or as a pair of a node with itself is a UserWarning.
+        """
+        given = import_module("vgae.graph.given")  # which builds on this module
+        graph = Graph.of(graph)
+        sets = {
+            name: pairs if isinstance(pairs, Real) else given.named_pairs(graph, pairs, name)
+            for name, pairs in (("train", train), ("val", val), ("test", test))
+            if pairs is not None
+        }
+        unknown = set(non_links or {}) - {"val", "test"}
+        if unknown:
+            raise InputError(f"non_links: they belong to val or to test, not to {shown(min(unknown, key=str))}.")
+        others = {
+            name: given.named_pairs(graph, pairs, f"non_links, {name}") for name, pairs in (non_links or {}).items()
+        }
+        made = given.split_given(graph, given.GivenSplit(**sets, non_links=others), seed=seed)
+        for note in made.notes:
+            if note.endswith("dropped"):
+                warnings.warn(note, UserWarning, stacklevel=2)
+        split: LinkSplit = made.split
+        return split
+
     def save(self, path: str | Path) -> None:
         """Write the split, its seed and hash and the nodes' ids and labels into one npz file, in one step."""
         hooks.call("write_split", path, self)
@@ -153,11 +193,11 @@ class LinkSplit:
 def split_links(graph: Graph, *, val: float = VAL_FRACTION, test: float = TEST_FRACTION, seed: int = 0) -> LinkSplit:
     """Hold out fractions of the links, with as many non-links, for validation and test."""
     graph = Graph.of(graph)
-    val, test = _fraction(val, "val"), _fraction(test, "test")
+    val, test = check_fraction(val, "val"), check_fraction(test, "test")
     if val + test >= 1:
         raise InputError(f"val + test: {val} + {test} leaves no links to train on; their sum must be below 1.")
     seed = whole_number(seed, "seed", 0, MAX_SEED)
-    num_val, num_test = (_floor(fraction * graph.num_edges) for fraction in (val, test))
+    num_val, num_test = (floor_of(fraction * graph.num_edges) for fraction in (val, test))
     for name, fraction, num in (("val", val, num_val), ("test", test, num_test)):
         if fraction > 0 and num == 0:
             raise InputError(
@@ -176,14 +216,15 @@ def split_links(graph: Graph, *, val: float = VAL_FRACTION, test: float = TEST_F
     )
 
 
-def _fraction(value: Any, name: str) -> float:
+def check_fraction(value: Any, name: str) -> float:
+    """A fraction from 0 to below 1."""
     number = not isinstance(value, bool) and isinstance(value, Real)
     if not (number and 0 <= value < 1):
         raise InputError(f"{name}: a fraction from 0 to below 1 is needed, got {shown(value)}.")
     return float(value)
 
 
-def _floor(value: float) -> int:
+def floor_of(value: float) -> int:
     """Rounded down, but 0.29·100 is 29 although it comes out as 28.999999999999996."""
     return int(value + 1e-9)
 

@@ -6,24 +6,27 @@ order   whole numbers by their value, text as it first appears, and a list of id
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from vgae.errors import InputError
+from vgae.graph.given import first_times
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import AnyArray, IntArray
+from vgae.graph.pairs import AnyArray, IntArray, Pairs
 from vgae.io.bipartite import Sides, hint_of_two_kinds, two_sides
 from vgae.io.columns import BoolArray, FloatArray, as_weights, first_true, number_ids
 from vgae.io.features import Features, apply_recipe, fit_features
 from vgae.io.links import Ends, ends_of
 from vgae.io.nodes import NodeTable, require_one_row_each, rows_of_nodes, to_labels
-from vgae.io.options import LinkOptions, NodeOptions
+from vgae.io.options import LinkOptions, NodeOptions, TimedLinkOptions
 from vgae.io.recipe import ASK_FOR_IMPUTATION, FeatureRecipe
 from vgae.io.source import Origin, SourceTable
+from vgae.io.times import as_times
 from vgae.words import count
 
 
@@ -38,6 +41,7 @@ class LoadedGraph:
     node_notes: tuple[str, ...] = ()
     label_table: str | None = None
     label_notes: tuple[str, ...] = ()
+    times: npt.NDArray[Any] | None = None  # when each edge was first seen, where that was asked for
 
     def report(self, name: str) -> list[str]:
         """What was assumed, a line for each table that there was something to assume about."""
@@ -87,13 +91,14 @@ def from_links(table: SourceTable, options: LinkOptions, nodes: Nodes | None = N
     notes = (*table.notes, *ends.notes, *_notes_on_links(graph, weight, total), *_notes_on_sides(table, ends, sides))
     if sides is not None:
         graph = graph.with_parts(sides=sides.of_nodes(codes, ids))
+    times = _times_of(table, options, graph, np.stack(codes[:2], axis=1))
     if nodes is None:
-        return LoadedGraph(graph, notes)
+        return LoadedGraph(graph, notes, times=times)
     linked = _linked(graph)
     named = linked.copy()
     named[np.concatenate(codes[:2])] = True  # a node that only links to itself is named too
     rows = rows_of_nodes(codes[2], ids, named, nodes.table, origin)
-    return _with_nodes(LoadedGraph(graph, notes), origin, nodes, rows, linked)
+    return replace(_with_nodes(LoadedGraph(graph, notes), origin, nodes, rows, linked), times=times)
 
 
 def with_nodes(loaded: LoadedGraph, name: str, nodes: Nodes) -> LoadedGraph:
@@ -141,6 +146,14 @@ def _linked(graph: Graph) -> BoolArray:
     linked = np.zeros(graph.num_nodes, dtype=bool)
     linked[graph.edges.ravel()] = True
     return linked
+
+
+def _times_of(table: SourceTable, options: LinkOptions, graph: Graph, rows: Pairs) -> npt.NDArray[Any] | None:
+    """For each edge the first time of the rows that name it, where times are asked for."""
+    if not isinstance(options, TimedLinkOptions) or options.time is None:
+        return None
+    place = table.place_of(options.time)
+    return first_times(graph, rows, as_times(table.origin, table.column(place), table.names[place]))
 
 
 def _weights_of(table: SourceTable, options: LinkOptions, ends: Ends) -> tuple[FloatArray | None, str | None]:

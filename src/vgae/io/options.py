@@ -54,6 +54,18 @@ class LinkOptions(Options):
 
 
 @dataclass(frozen=True)
+class TimedLinkOptions(LinkOptions):
+    """The same with a column of times."""
+
+    time: str | None = option(None, convert=str, help="Column with the time of a link, a number or an ISO date.")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are asked for."""
+        return super().columns + (() if self.time is None else (self.time,))
+
+
+@dataclass(frozen=True)
 class NodeOptions(Options):
     """How the rows of a node table, or the nodes of GraphML, become ids, labels and features."""
 

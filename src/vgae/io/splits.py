@@ -84,6 +84,7 @@ def _from_parts(parts: dict[str, AnyArray], graph: Graph | None) -> LinkSplit:
         test=HeldOut(held_out["test_links"], held_out["test_non_links"], num_graph_links),
         seed=int(parts["seed"]),
     )
-    if graph is not None and not (split.is_of(graph) and split.content_hash == content_hash):
+    made_from = graph is None or split.is_of(graph) or split.is_trained_by(graph)
+    if not (made_from and split.content_hash == content_hash):
         raise InputError("this split was made from another graph.")
     return split

@@ -35,7 +35,7 @@ from vgae.io.matrix_market import read_matrix_market_graph
 from vgae.io.nodes import read_nodes, take_nodes
 from vgae.io.npz import names_in
 from vgae.io.npz_layouts import is_foreign, read_foreign
-from vgae.io.options import LinkOptions, NodeOptions, names_of, require_none_left, take
+from vgae.io.options import LinkOptions, NodeOptions, TimedLinkOptions, names_of, require_none_left, take
 from vgae.io.plain import as_path
 from vgae.io.recipe import FeatureRecipe
 from vgae.io.source import Origin, table_of
@@ -59,7 +59,7 @@ IN_MATRICES = (
 )
 OF_NODE_TABLES = ("id", "label", "standardise", "impute", "feature_format", "normalize")
 OF_DOCUMENT_NODES = ("label", "node_attributes", "standardise", "impute", "normalize")
-KNOWN = (*names_of(LinkOptions, NodeOptions), "features", "labels", "recipe")
+KNOWN = (*names_of(TimedLinkOptions, NodeOptions), "features", "labels", "recipe")
 OF_FRAMES = ("source", "target", "weight", "directed", "bipartite")
 
 
@@ -70,6 +70,8 @@ def read_graph(path: str | Path, **options: Any) -> Graph:
     features (a file about nodes) with id, label, standardise, impute, feature_format, normalize, and labels (another
     table). For GraphML and the like: weight, label, node_attributes, standardise, impute, normalize.
     """
+    if options.get("time") is not None:
+        raise InputError("time: a graph knows no times; vgae.split_by_time takes them beside it.")
     return read_any(path, **options).graph
 
 
@@ -121,7 +123,7 @@ def read_links(
     the same features as in another graph, if its `recipe` is given.
     """
     path = as_path(path)
-    of_links, of_nodes = take(LinkOptions, options), take(NodeOptions, options, OF_NODE_TABLES)
+    of_links, of_nodes = take(TimedLinkOptions, options), take(NodeOptions, options, OF_NODE_TABLES)
     require_none_left("read_links", options)
     with enough_memory(path):
         table = read_link_table(path, of_links)

@@ -40,17 +40,23 @@ def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers
 
 
 def print_scores(
-    metrics: Mapping[str, Mapping[str, float]], paper: tuple[float, float] | None, columns: tuple[str, ...] = ()
+    metrics: Mapping[str, Mapping[str, float]],
+    paper: tuple[float, float] | None,
+    columns: tuple[str, ...] = (),
+    protocol: str = "paper",
 ) -> None:
-    """Scores in percent, all of them or some columns, with the paper's beside them where it has any."""
+    """Scores in percent, all of them or some columns, with the paper's beside them where it has any.
+
+    The first title names the protocol that the scores were made by.
+    """
     if not metrics:
         return
-    columns = columns or tuple(next(iter(metrics.values())))
+    columns = columns or tuple(dict.fromkeys(column for values in metrics.values() for column in values))
     titles = [column.title() if column.startswith("hits") else column.upper() for column in columns]
     rows = [[name, *(_percent(values.get(column)) for column in columns)] for name, values in metrics.items()]
     if paper:
         rows.append(["paper, test", *(f"{value:.1f}" for value in paper), *[""] * (len(columns) - len(paper))])
-    print_table(["", *titles], rows, numbers=titles)
+    print_table([f"protocol {protocol}", *titles], rows, numbers=titles)
     if paper:
         print_line("The paper's scores are means of ten runs on a split that was never published.")
 
