@@ -77,9 +77,7 @@ def test_more_than_there_is_has_no_precision() -> None:
 @pytest.mark.parametrize("name", ["cn", "aa", "ra"])
 @pytest.mark.parametrize("top", [1, 30, 700, 40_000])
 @pytest.mark.parametrize("block", [50, 4_000_000])
-def test_best_pairs_are_those_of_dense_rows(
-    name: str, top: int, block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_best_pairs_are_those_of_dense_rows(name: str, top: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "BLOCK", block)
     split, candidates = setting(seed=3)
     rows = BASELINES[name](split.train, 0).rows()
