@@ -44,7 +44,7 @@ class CommandEntry:
 
 COMMANDS = {
     "train": CommandEntry(
-        "vgae.cli.train", "Train a model on a graph, score it on held-out links, and save it as a run."
+        "vgae.cli.train", "Train a model on a graph, save it as a run, and say how it compares with cheap heuristics."
     ),
     "evaluate": CommandEntry(
         "vgae.cli.evaluate", "Score a run on its held-out links: AUC, AP, MRR, Hits@K, and calibration."
@@ -61,7 +61,8 @@ COMMANDS = {
     "similar": CommandEntry("vgae.cli.links", "List the nodes with the embeddings nearest to a node's, by cosine."),
     "predict": CommandEntry("vgae.cli.links", "Give the probability of a link for each pair of a table."),
     "baseline": CommandEntry(
-        "vgae.cli.baselines", "Score a baseline on the split that train uses: sc, dw, or a heuristic (cn aa ra pa)."
+        "vgae.cli.baselines",
+        "Score a baseline on the split that train uses, or all of them: sc, dw, cn, aa, ra, pa.",
     ),
     "reproduce": CommandEntry(
         "vgae.cli.paper", "Run the paper's Table 1 and Figure 1 again; results in the folder are not computed twice."

@@ -59,7 +59,7 @@ def test_every_score_is_that_of_the_evaluator(split: vgae.LinkSplit) -> None:
     scorers = {"model": model} | {name: BASELINES[name](split.train, 0) for name in ("cn", "aa", "ra", "pa")}
     for name, scorer in scorers.items():
         scores = found.model if name == "model" else found.heuristics[name]
-        expected = vgae.evaluate(scorer, split.test) | rank_all_pairs(scorer, split.test.links, candidates)  # type: ignore[arg-type]
+        expected = vgae.evaluate(scorer, split.test) | rank_all_pairs(scorer, split.test.links, candidates)
         assert set(scores) == {"auc", "ap", "precision@10", "precision@100"}
         assert scores == pytest.approx({metric: expected[metric] for metric in scores}, rel=1e-9)
     pairs = 300 * 299 // 2 - len(known)
