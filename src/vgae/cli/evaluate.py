@@ -9,10 +9,11 @@ from vgae.cli.options import PICTURES, Json, RunFolder
 from vgae.cli.summary import paper_scores, run_summary
 from vgae.errors import InputError
 from vgae.estimators.predict import FittedModel
-from vgae.evaluation.calibration import equal_counts
+from vgae.evaluation.all_pairs import rank_all_pairs
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.graph.split import HeldOut
 from vgae.report.console import print_json, print_scores
+from vgae.report.evaluation import print_reliability, print_top, reliability_json
 from vgae.report.figures import (
     PROJECTIONS,
     latent_space,
@@ -25,27 +26,39 @@ from vgae.report.figures import (
 from vgae.runs.files import read_run
 from vgae.runs.run import Run
 from vgae.screen import note, print_line
+from vgae.words import count
 
 
 def evaluate(run_folder: RunFolder, as_json: Json = False) -> None:
-    """Score a run, and say how far its probabilities are off."""
+    """Score a run on its held-out pairs and among all pairs, and say how far its probabilities hold."""
     run = read_run(run_folder)
     fitted = FittedModel(run)
+    held_out = _held_out(run_folder, run)
+    what = "the test links" if run.split.test else "the validation links, each half by a fit to the other"
     metrics = evaluate_split(fitted, run.split)
-    raw, calibrated = fitted.reliability(_held_out(run_folder, run))
-    errors = raw.expected_calibration_error, calibrated.expected_calibration_error
+    ranked = rank_all_pairs(fitted, held_out.links, fitted.candidates(held_out.links))
+    raw, calibrated = fitted.reliability(held_out)
     if as_json:
-        curve = {name: values.tolist() for name, values in vars(calibrated).items()}
-        pairs = "test" if run.split.test else "validation, each half by a fit to the other"
-        described = {"pairs": pairs, "error_raw": errors[0], "error_calibrated": errors[1], "curve": curve}
-        print_json(run_summary(run_folder, run) | metrics | {"calibration": described})
+        judged = {
+            "is_fitted": fitted.calibration().is_fitted,
+            "judged_by": what,
+            "error": calibrated.error,
+            "error_raw": raw.error,
+            "bins": reliability_json(calibrated),
+        }
+        key = "test" if run.split.test else "validation"
+        metrics[key] |= ranked
+        print_json(run_summary(run_folder, run) | metrics | {"calibration": judged})
         return
     print_scores(metrics, paper_scores(run))
-    print_line(
-        f"Expected calibration error at the graph's density: {errors[1]:.4f}; without calibration: {errors[0]:.4f}."
-    )
-    if not run.split.test:
-        print_line("There are no test pairs: each half of the validation pairs was calibrated on the other half.")
+    print_top(ranked, "Test links" if run.split.test else "Validation links", len(held_out.links))
+    print_reliability(calibrated, what)
+    if not fitted.calibration().is_fitted:
+        print_line("Not calibrated: there were no validation links to fit to, so only the loss's weight is taken back.")
+    elif fitted.calibration().is_rough:
+        print_line(
+            f"Probabilities are rough: there were only {count(fitted.calibration().num_links, 'validation link')}."
+        )
 
 
 def plot(
@@ -72,7 +85,7 @@ def plot(
         if kind == "ranking":
             figure = ranking_curves(*score_held_out(fitted, held_out))
         else:
-            raw, calibrated = fitted.reliability(held_out, equal_counts)
+            raw, calibrated = fitted.reliability(held_out)
             figure = reliability_curves({"σ(logit)": raw, "calibrated": calibrated})
     save_figure(figure, path)
     note(f"drew {path}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
@@ -16,24 +15,19 @@ from torch import Tensor
 
 from vgae.errors import InputError
 from vgae.estimators.fitted import Fitted
-from vgae.evaluation.calibration import (
-    EQUAL_WIDTH,
-    Calibration,
-    Reliability,
-    Weights,
-    reliability_by_halves,
-    reliability_of,
-)
+from vgae.evaluation.all_pairs import Candidates, census, rank_all_pairs
+from vgae.evaluation.calibration import Calibration
 from vgae.evaluation.evaluate import score_held_out
 from vgae.evaluation.held_out import check_held_out, num_links_among
-from vgae.evaluation.metrics import auc_and_ap
+from vgae.evaluation.metrics import auc_and_ap, link_metrics
+from vgae.evaluation.reliability import Reliability, joined, reliability
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import Pairs, check_nodes, check_pairs, num_pairs
+from vgae.graph.pairs import Pairs, canonical, check_nodes, check_pairs, contains, distinct, num_pairs, to_ranks
 from vgae.graph.split import HeldOut
 from vgae.io.embeddings import arrow_table, data_frame
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.draws import moments_of_draws
-from vgae.ops import Factors, known_pairs, top_of_all, top_of_each_row
+from vgae.ops import Excluded, Factors, LogitRows, top_of_all, top_of_each_row
 from vgae.options import whole_number
 from vgae.runs.run import Run
 from vgae.train.config import Config, choose_device
@@ -187,6 +181,15 @@ class Predictor:
         fitted = self._fitted()
         return self.model_.score_pairs(fitted.latent["mean"], check_pairs(pairs, fitted.graph.num_nodes))
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether the two directions of a pair have one logit."""
+        return self.model_.decoder.symmetric
+
+    def rows(self) -> LogitRows:
+        """The logits of all pairs, by rows."""
+        return self.model_.rows(self.latent_["mean"])
+
     def predict_proba(self, pairs: npt.ArrayLike) -> FloatArray:
         """Probability of a link between each pair of node indices (M×2), calibrated to the graph's density."""
         return self.calibration().probabilities(self.logits(pairs)).astype(np.float32)
@@ -203,7 +206,7 @@ class Predictor:
         return self._links(checked, self.logits(checked), samples, seed)
 
     def calibration(self) -> Calibration:
-        """How logits become probabilities: the loss's weight taken back, and a scale if there were validation pairs."""
+        """How logits become probabilities: by the validation links or, without any, by the loss's weight taken back."""
         return self.run_.calibration
 
     def density(self) -> float:
@@ -215,21 +218,44 @@ class Predictor:
         fitted = self._fitted()
         return fitted.run.density if fitted.on_own_graph else fitted.graph.num_edges / num_pairs(fitted.graph.num_nodes)
 
-    def reliability(
-        self, held_out: HeldOut, borders_of: Callable[[Weights], Weights] = lambda _: EQUAL_WIDTH
-    ) -> tuple[Reliability, Reliability]:
-        """How far σ(logit), and how far calibrated probabilities, can be trusted on held-out pairs.
+    def reliability(self, held_out: HeldOut) -> tuple[Reliability, Reliability]:
+        """How far σ(logit), and how far calibrated probabilities, can be trusted: over all pairs that are not known.
 
         On the validation pairs that the calibration was fitted to, each half is judged by a fit to the other.
         """
+        links = check_held_out(held_out, self.graph_.num_nodes, "held_out").links
+        if not len(links):
+            raise InputError("held_out: there are no links in it to judge probabilities by.")
+        candidates, logits = census(self, self.candidates(links)), self.logits(links)
+        num_links = max(round(self.density() * num_pairs(self.graph_.num_nodes)), len(links))
+        raw, run = reliability(Calibration(shift=0.0), candidates, logits, num_links), self.run_
+        if self._fitted().on_own_graph and np.array_equal(links, run.split.val.links):
+            halves = [
+                reliability(Calibration.fit(run.evidence(other, candidates)), candidates, self.logits(half), num_links)
+                for half, other in ((links[::2], links[1::2]), (links[1::2], links[::2]))
+                if len(half)
+            ]
+            return raw, joined(*halves) if len(halves) == 2 else halves[0]
+        return raw, reliability(self.calibration(), candidates, logits, num_links)
+
+    def candidates(self, links: Pairs | None = None) -> Candidates:
+        """All pairs that are not known; these links are taken as not known."""
+        known = np.concatenate([self.graph_.edges, self.excluded_pairs_])
+        if links is not None and len(links):
+            size = self.graph_.num_nodes
+            asked = distinct(to_ranks(canonical(links[links[:, 0] != links[:, 1]]), size))
+            known = known[~contains(asked, to_ranks(canonical(known), size))]
+        return Candidates(self.graph_.num_nodes, known)
+
+    def evaluate(self, held_out: HeldOut) -> dict[str, float]:
+        """All metrics by name, as fractions of 1.
+
+        AUC, AP, MRR and Hits@K on the held-out pairs, as the paper has it; precision@K, recall@K, node_mrr and
+        node_hits@K of the held-out links among all pairs that are not known (`vgae.evaluation.all_pairs`).
+        """
         held_out = check_held_out(held_out, self.graph_.num_nodes, "held_out")
-        links, non_links = score_held_out(self, held_out)
-        density, calibration = self.density(), self.calibration()
-        raw = reliability_of(Calibration(shift=0.0), links, non_links, density, borders_of)
-        fitted = self._fitted()
-        if fitted.on_own_graph and held_out and np.array_equal(held_out.pairs, fitted.run.split.val.pairs):
-            return raw, reliability_by_halves(links, non_links, density, calibration.shift, borders_of)
-        return raw, reliability_of(calibration, links, non_links, density, borders_of)
+        sampled = link_metrics(*score_held_out(self, held_out))
+        return sampled | rank_all_pairs(self, held_out.links, self.candidates(held_out.links))
 
     def recommend(
         self,
@@ -248,19 +274,14 @@ class Predictor:
         self._check_draws(samples, seed)
         k = whole_number(k, "k", 1)
         rows = None if nodes is None else self._rows(nodes)
-        decoder, z = self.model_.decoder, self.latent_["mean"]
+        source = self.rows()
         known_links = np.concatenate([self.graph_.edges, self.excluded_pairs_])
-        known = known_pairs(known_links, self.graph_.num_nodes, z.device)
+        excluded = Excluded.of(known_links, self.graph_.num_nodes, source.device)
         with torch.no_grad():
-            factors = decoder.factors(z)
-            if factors is None:
-                raise InputError(
-                    f"recommend: the decoder {self.config_.composition.decoder} has no factors; score pairs instead."
-                )
             if rows is None:
-                found = top_of_all(factors, top=k, symmetric=decoder.symmetric, known=known)
+                found = top_of_all(source, top=k, symmetric=self.symmetric, excluded=excluded)
             else:
-                found = top_of_each_row(factors, top=k, rows=rows, known=known)
+                found = top_of_each_row(source, top=k, rows=rows, excluded=excluded)
         return self._links(found.pairs.numpy(), found.logits.numpy(), samples, seed)
 
     def similar(self, node: int, k: int = 10) -> list[tuple[int, float]]:
@@ -268,8 +289,8 @@ class Predictor:
         row = whole_number(node, "node", 0, self.graph_.num_nodes - 1)
         k = whole_number(k, "k", 1)
         directions = torch.nn.functional.normalize(self.latent_["mean"], dim=1)
-        nobody = known_pairs(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
-        found = top_of_each_row(Factors(directions), top=k, rows=[row], known=nobody)
+        nobody = Excluded.of(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
+        found = top_of_each_row(Factors(directions), top=k, rows=[row], excluded=nobody)
         return list(zip(found.pairs[:, 1].tolist(), found.logits.tolist(), strict=True))
 
     def _rows(self, nodes: npt.ArrayLike) -> list[int]:

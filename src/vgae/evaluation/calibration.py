@@ -1,159 +1,173 @@
-"""Probabilities that mean what they say.
+"""Probabilities that mean what they say, at the top of the list too.
 
-The loss counts every link w times, so its best logits are those of a world with w times the links,
+p(s) is the share of links among all pairs of nodes that a model gives the logit s, were all links of the graph unseen.
+Two things about the pairs outside the training graph are known: how often each logit occurs among them, exactly, by a
+sweep over all of them; and how often it occurs among links, from the validation links, a random choice of v out of the
+M links that training has not seen. In a bin of logits with n pairs, k of them validation links, the share of unseen
+links is
 
-    s = log(w·p/(1 - p)).
+    q = (M/v)·k / n,
 
-Taking log w back gives the probability in this world. Where there are validation pairs, a scale is fitted to them too:
+and since only M of the graph's E links are unseen, odds among all pairs are E/M times as high:
 
-    p = σ(a·(s - log w)),   a = argmin of the log loss on validation pairs, weighted to the graph's density
+    p/(1 - p) = (E/M)·q/(1 - q).
 
-A held-out set has as many non-links as links, which no graph has; weighted to the density δ, its links count for δ and
-its non-links for 1 - δ of the whole.
+Bins are narrow at both ends of the validation links and wide between, and neighbours of which the lower has the higher
+share are joined (the pool-adjacent-violators algorithm), so that p never falls as s grows. Log odds are then
+interpolated between the bins, and raised or lowered until each bin has its share again. Above the middle of the last
+bin, where there is no evidence for more, p stays what it is there; so it does below that of the first.
 
-What probabilities are judged by must not be what they were fitted to. Where there are no test pairs, the validation
-pairs are halved: each half is judged by the scale that is fitted to the other.
+Without validation links there is only what the loss says. It counts every link w times, so that its best logits are
+those of a world with w times the links: p = σ(s - log w). That is not calibrated, and says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import expit
+from scipy.special import expit, logit
 
+from vgae.evaluation.histogram import Histogram, Values
 from vgae.evaluation.metrics import Scores
+from vgae.graph.pairs import IntArray
 
-Weights = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
-NUM_BINS = 15
-EQUAL_WIDTH: Weights = np.arange(1, NUM_BINS) / NUM_BINS  # inner borders
-LEAST_SCALE, LARGEST_SCALE = 0.01, 100.0
+SMALLEST_BIN, GROWTH = 20, 1.3  # validation links in the outermost bins, and how many times as many in the next
+FEW_LINKS = 50  # validation links; fewer make probabilities rough
+ROUNDS, STEP = 30, 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What is known of the pairs outside the training graph."""
+
+    histogram: Histogram  # of the logits of all of them
+    links: Scores  # logits of the validation links, which are among them
+    num_unseen: int  # links outside the training graph: validation links, test links and what else there is
+    num_links: int  # links of the whole graph
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """The two numbers that turn logits into probabilities."""
+    """How logits become probabilities: by a shift, or by log odds at some logits, interpolated.
 
-    shift: float
-    scale: float = 1.0
+    With neither there are no probabilities: they are undefined (NaN).
+    """
 
-    def probabilities(self, logits: Scores) -> npt.NDArray[np.float64]:
-        """σ(scale·(logit - shift))."""
-        result: npt.NDArray[np.float64] = expit(self.scale * (np.asarray(logits, dtype=np.float64) - self.shift))
+    shift: float | None = None
+    logits: tuple[float, ...] = ()
+    log_odds: tuple[float, ...] = ()
+    num_links: int = 0  # validation links that it was fitted to
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there were validation links."""
+        return bool(self.logits)
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether there were so few validation links that probabilities can be off by a factor of two."""
+        return self.is_fitted and self.num_links < FEW_LINKS
+
+    def probabilities(self, logits: Scores) -> Values:
+        """Probabilities of a link, from logits."""
+        result: Values = expit(self.log_odds_of(np.asarray(logits, dtype=np.float64)))
         return result
 
+    def log_odds_of(self, logits: Values) -> Values:
+        """Logarithms of the odds of a link, from logits."""
+        if self.is_fitted:
+            return np.interp(logits, self.logits, self.log_odds)
+        return logits - (np.nan if self.shift is None else self.shift)
+
     @classmethod
-    def fit(cls, links: Scores, non_links: Scores, *, density: float, shift: float) -> Calibration:
-        """The scale of least log loss on held-out logits; 1 where there are none of links or none of non-links."""
-        if not len(links) or not len(non_links):
+    def fit(cls, evidence: Evidence, shift: float | None = None) -> Calibration:
+        """The calibration by validation links; the shift alone where there are none."""
+        num_links = len(evidence.links)
+        if not num_links or not evidence.num_unseen:
             return cls(shift)
-        logits = np.concatenate([links, non_links]).astype(np.float64) - shift
-        labels, weights = labels_and_weights(len(links), len(non_links), density)
+        bins = _Bins.of(evidence.histogram, evidence.histogram.nearest(evidence.links))
+        shares = np.minimum(bins.links * (evidence.num_unseen / num_links) / bins.pairs, 1 - 0.5 / (bins.pairs + 1))
+        knots, log_odds = bins.middles, _interpolated(evidence.histogram, bins, shares)
+        unseen = evidence.num_unseen / max(evidence.num_links, evidence.num_unseen)
+        return cls(shift, tuple(knots.tolist()), tuple((log_odds - np.log(unseen)).tolist()), num_links)
 
-        def log_loss(log_scale: float) -> float:
-            margins = np.where(labels, 1.0, -1.0) * np.exp(log_scale) * logits
-            return float(weights @ np.logaddexp(0.0, -margins))
+    def to_json(self) -> dict[str, Any]:
+        """As config.json holds it."""
+        return {"logits": list(self.logits), "log_odds": list(self.log_odds), "num_links": self.num_links}
 
-        optimize = import_module("scipy.optimize")  # takes a quarter of a second to load, which training does not need
-        best = optimize.minimize_scalar(log_loss, bounds=(np.log(LEAST_SCALE), np.log(LARGEST_SCALE)), method="bounded")
-        return cls(shift, float(np.exp(best.x)))
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Calibration:
+        """Out of config.json; ValueError where it cannot be one."""
+        knots, log_odds, num_links = (values[name] for name in ("logits", "log_odds", "num_links"))
+        numbers = np.asarray([knots, log_odds], dtype=np.float64)
+        if numbers.ndim != 2 or not np.isfinite(numbers).all() or type(num_links) is not int or num_links < 0:
+            raise ValueError("the calibration is none")
+        if (np.diff(numbers[0]) <= 0).any() or (np.diff(numbers[1]) < 0).any():
+            raise ValueError("the calibration does not increase")
+        return cls(None, tuple(numbers[0].tolist()), tuple(numbers[1].tolist()), num_links)
 
 
 @dataclass(frozen=True, eq=False)
-class Reliability:
-    """Probabilities by bins: what was promised, what came, the share of all pairs, and how many held-out pairs it was.
+class _Bins:
+    """Neighbouring bins of a histogram, joined: the first of each, its pairs and links, and its middle."""
 
-    `interval` is that of the log odds of what came, by the normal approximation: of the A links of a held-out set a are
-    in a bin and of its B non-links b, so that the odds are a/b up to a factor that all bins share, and their logarithm
-    has the variance 1/a - 1/A + 1/b - 1/B. Half a pair more inside and outside the bin keeps empty counts finite.
-    """
+    starts: IntArray  # places in the histogram
+    pairs: Values
+    links: Values
+    middles: Values
 
-    promised: Weights
-    observed: Weights
-    share: Weights
-    links: Counts
-    non_links: Counts
-
-    @property
-    def expected_calibration_error(self) -> float:
-        """Mean distance between promise and outcome."""
-        return float(self.share @ np.abs(self.promised - self.observed))
-
-    def interval(self, errors: float = 1.96) -> tuple[Weights, Weights]:
-        """Lower and upper end of what may have come, so many standard errors apart from the middle; 1.96 is 95%."""
-        density = self.share @ self.observed
-        factor = density / (1 - density) * self.non_links.sum() / self.links.sum()
-        links, non_links = self.links + 0.5, self.non_links + 0.5
-        variance = 1 / links - 1 / (self.links.sum() + 1) + 1 / non_links - 1 / (self.non_links.sum() + 1)
-        middle, reach = np.log(factor * links / non_links), errors * np.sqrt(variance)
-        return expit(middle - reach), expit(middle + reach)
-
-
-def reliability(
-    probabilities: Weights, labels: npt.NDArray[np.bool_], weights: Weights, borders: Weights = EQUAL_WIDTH
-) -> Reliability:
-    """The reliability curve in bins between inner borders, by default of equal width; empty bins are left out."""
-    bins = np.searchsorted(borders, probabilities, side="right")
-    num_bins = len(borders) + 1
-    share = np.bincount(bins, weights, minlength=num_bins)
-    filled = share > 0
-    promised = np.bincount(bins, weights * probabilities, minlength=num_bins)[filled] / share[filled]
-    observed = np.bincount(bins, weights * labels, minlength=num_bins)[filled] / share[filled]
-    links, non_links = (np.bincount(bins[chosen], minlength=num_bins)[filled] for chosen in (labels, ~labels))
-    return Reliability(promised, observed, share[filled] / weights.sum(), links, non_links)
+    @classmethod
+    def of(cls, histogram: Histogram, places: IntArray) -> _Bins:
+        """Bins for validation links at these places of the histogram, their shares of links increasing."""
+        places = np.sort(places)
+        ranks = _borders(len(places))
+        starts = np.unique(np.concatenate([[0], places[ranks]]))
+        pairs = np.add.reduceat(histogram.counts, starts)
+        links = np.add.reduceat(np.bincount(places, minlength=len(histogram.counts)).astype(np.float64), starts)
+        links[0] = max(links[0], 0.5)  # below all validation links: fewer than one, but not none
+        starts, pairs, links = _pooled(starts, pairs, links)
+        values, counts = histogram.values, histogram.counts
+        of_links = np.bincount(places, minlength=len(counts))
+        mean_pair = np.add.reduceat(counts * values, starts) / pairs
+        num_links = np.add.reduceat(of_links, starts)
+        mean_link = np.add.reduceat(of_links * values, starts) / np.maximum(num_links, 1)
+        # Where log odds are straight and pairs are exponentially distributed, the mean share is that at this place.
+        middles = np.where(num_links > 0, (mean_pair + mean_link) / 2, mean_pair)
+        return cls(starts, pairs, links, np.maximum.accumulate(middles))
 
 
-def equal_counts(probabilities: Weights) -> Weights:
-    """Inner borders, taken from the probabilities, of up to ten bins with equally many pairs, at least twenty in each.
-
-    Borders that occur are the same pairs however probabilities are calibrated, and so are the bins.
-    """
-    num_bins = int(np.clip(len(probabilities) // 20, 1, 10))
-    return np.unique(np.quantile(probabilities, np.arange(1, num_bins) / num_bins, method="inverted_cdf"))
-
-
-def labels_and_weights(num_links: int, num_non_links: int, density: float) -> tuple[npt.NDArray[np.bool_], Weights]:
-    """Of links and then non-links, weighted to a density; the weights add up to 1."""
-    labels = np.arange(num_links + num_non_links) < num_links
-    weights = np.where(labels, density / max(num_links, 1), (1 - density) / max(num_non_links, 1))
-    return labels, weights
+def _borders(num_links: int) -> IntArray:
+    """Ranks of the validation links, in ascending order, with which bins begin: small bins at both ends."""
+    smallest = max(1, min(SMALLEST_BIN, num_links // 4))
+    sizes = smallest * GROWTH ** np.arange(np.log(num_links) / np.log(GROWTH) + 1)
+    reached = np.cumsum(sizes).astype(np.int64)
+    half = reached[reached <= num_links / 2]
+    return np.unique(np.concatenate([[0], half, num_links - half]))
 
 
-def reliability_of(
-    calibration: Calibration,
-    links: Scores,
-    non_links: Scores,
-    density: float,
-    borders_of: Callable[[Weights], Weights] = lambda _: EQUAL_WIDTH,
-) -> Reliability:
-    """The reliability of calibrated logits of held-out pairs, weighted to a density; by default bins of equal width."""
-    found = (calibration.probabilities(links), calibration.probabilities(non_links))
-    return _reliability(*found, density, borders_of)
+def _pooled(starts: IntArray, pairs: Values, links: Values) -> tuple[IntArray, Values, Values]:
+    """Bins joined with their neighbours until the share of links increases from each to the next."""
+    joined: list[tuple[int, float, float]] = []
+    for start, num_pairs, num_links in zip(starts.tolist(), pairs.tolist(), links.tolist(), strict=True):
+        here = (start, num_pairs, num_links)
+        while joined and joined[-1][2] * here[1] >= here[2] * joined[-1][1]:
+            below = joined.pop()
+            here = (below[0], below[1] + here[1], below[2] + here[2])
+        joined.append(here)
+    first, num_pairs, num_links = zip(*joined, strict=True)
+    return np.array(first), np.array(num_pairs), np.array(num_links)
 
 
-def reliability_by_halves(
-    links: Scores,
-    non_links: Scores,
-    density: float,
-    shift: float,
-    borders_of: Callable[[Weights], Weights] = lambda _: EQUAL_WIDTH,
-) -> Reliability:
-    """The reliability of held-out pairs that there are no others to fit a scale to: each half by the other's scale."""
-    found = np.empty(len(links)), np.empty(len(non_links))
-    for half in (0, 1):
-        fitted = Calibration.fit(links[1 - half :: 2], non_links[1 - half :: 2], density=density, shift=shift)
-        for probabilities, logits in zip(found, (links, non_links), strict=True):
-            probabilities[half::2] = fitted.probabilities(logits[half::2])
-    return _reliability(*found, density, borders_of)
-
-
-def _reliability(
-    links: Weights, non_links: Weights, density: float, borders_of: Callable[[Weights], Weights]
-) -> Reliability:
-    labels, weights = labels_and_weights(len(links), len(non_links), density)
-    probabilities = np.concatenate([links, non_links])
-    return reliability(probabilities, labels, weights, borders_of(probabilities))
+def _interpolated(histogram: Histogram, bins: _Bins, shares: Values) -> Values:
+    """Log odds at the middles of bins such that, interpolated between them, each bin has its share of links."""
+    log_odds = logit(shares)
+    for _ in range(ROUNDS):
+        found = np.add.reduceat(
+            histogram.counts * expit(np.interp(histogram.values, bins.middles, log_odds)), bins.starts
+        )
+        log_odds = log_odds + STEP * (logit(shares) - logit(np.minimum(found / bins.pairs, 1 - 1e-12)))
+        log_odds = np.maximum.accumulate(log_odds)
+    return np.asarray(log_odds)

@@ -9,6 +9,7 @@ from vgae.evaluation.held_out import require_held_out
 from vgae.evaluation.metrics import Scores, link_metrics
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut, LinkSplit
+from vgae.ops import LogitRows
 
 
 class Scorer(Protocol):
@@ -16,6 +17,17 @@ class Scorer(Protocol):
 
     def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
         """A score for each pair, higher for likelier links; σ(score) is read as the probability."""
+
+
+class RowScorer(Scorer, Protocol):
+    """A scorer that can also give the scores of whole rows of pairs, and so be asked about all pairs."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the two directions of a pair have one score."""
+
+    def rows(self) -> LogitRows:
+        """The scores of all pairs, by rows."""
 
 
 def score_held_out(scorer: Scorer, held_out: HeldOut) -> tuple[Scores, Scores]:

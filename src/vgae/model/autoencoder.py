@@ -15,6 +15,7 @@ from vgae.model.inputs import EncoderInputs
 from vgae.model.kl import kl_divergence
 from vgae.model.posteriors import Posterior, PosteriorSpec
 from vgae.model.priors import Prior, PriorSpec
+from vgae.ops import LogitRows
 
 
 class AutoEncoder(nn.Module):
@@ -37,6 +38,11 @@ class AutoEncoder(nn.Module):
         index = torch.tensor(np.ascontiguousarray(pairs), device=z.device)
         logits: npt.NDArray[np.float32] = self.decoder.logits(z, index).cpu().numpy()
         return logits
+
+    @torch.no_grad()
+    def rows(self, z: Tensor) -> LogitRows:
+        """The logits of all pairs at these embeddings, by rows."""
+        return self.decoder.rows(z)
 
     def kl(self, posterior: Posterior) -> Tensor:
         """KL(q ‖ p), summed over nodes."""

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from vgae.model.spec import Spec, register
-from vgae.ops import Factors
+from vgae.ops import Factors, LogitRows
 
 
 class Decoder(nn.Module):
@@ -34,12 +34,36 @@ class Decoder(nn.Module):
         """Logits of M×2 pairs, from the factors; a decoder without them has its own."""
         return self.require_factors(z).logits(pairs)
 
+    def rows(self, z: Tensor) -> LogitRows:
+        """The logits of all pairs by rows: from the factors, or pair by pair where there are none."""
+        return self.factors(z) or _PairByPair(self, z)
+
     def require_factors(self, z: Tensor) -> Factors:
         """The factors, where nothing can be done without."""
         factors = self.factors(z)
         if factors is None:
             raise TypeError(f"{type(self).__name__} has no factors.")
         return factors
+
+
+@dataclass(frozen=True, eq=False)
+class _PairByPair:
+    """The rows of a decoder without factors."""
+
+    decoder: Decoder
+    z: Tensor
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.z)
+
+    @property
+    def device(self) -> torch.device:
+        return self.z.device
+
+    def block(self, rows: Tensor, first: int = 0) -> Tensor:
+        columns = torch.arange(first, len(self.z), device=rows.device)
+        return self.decoder.logits(self.z, torch.cartesian_prod(rows, columns)).view(len(rows), len(columns))
 
 
 class DecoderSpec(Spec):

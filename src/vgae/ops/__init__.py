@@ -2,16 +2,21 @@
 
 from vgae.ops.dispatch import PRECISIONS, all_pairs_softplus
 from vgae.ops.factors import Factors
+from vgae.ops.rows import Block, Excluded, LogitRows, blocks_of
 from vgae.ops.sparse import SparseMatrix
-from vgae.ops.topk import TopPairs, known_pairs, top_of_all, top_of_each_row
+from vgae.ops.topk import Best, TopPairs, top_of_all, top_of_each_row
 
 __all__ = [
     "PRECISIONS",
+    "Best",
+    "Block",
+    "Excluded",
     "Factors",
+    "LogitRows",
     "SparseMatrix",
     "TopPairs",
     "all_pairs_softplus",
-    "known_pairs",
+    "blocks_of",
     "top_of_all",
     "top_of_each_row",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 
@@ -20,6 +21,25 @@ class Factors:
     def columns(self) -> Tensor:
         """k, or q where they are the same."""
         return self.q if self.k is None else self.k
+
+    @property
+    def num_nodes(self) -> int:
+        """N, of rows as of columns."""
+        return len(self.q)
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
+        return self.q.device
+
+    def block(self, rows: Tensor, first: int = 0) -> Tensor:
+        """Logits of these rows and all columns from the first on."""
+        logits = self.q[rows] @ self.columns[first:].T
+        if self.row_bias is not None:
+            logits += self.row_bias[rows, None]
+        if self.column_bias is not None:
+            logits += self.column_bias[first:]
+        return logits
 
     def logits(self, pairs: Tensor) -> Tensor:
         """Logits of M×2 pairs."""

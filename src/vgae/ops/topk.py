@@ -1,7 +1,6 @@
-"""The pairs with the highest logits, exactly, a block of rows at a time: N×N is never built.
+"""The pairs with the highest logits, exactly, a block of rows at a time.
 
-Higher logits come first; of equal ones the pair with the smaller row, then the smaller column. Pairs that are known
-and pairs of a node with itself are left out.
+Higher logits come first; of equal ones the pair with the smaller row, then the smaller column.
 """
 
 from __future__ import annotations
@@ -9,14 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from vgae.ops.dispatch import check_factors
-from vgae.ops.factors import Factors
-
-BLOCK = 4_000_000  # logits held at a time
+from vgae.ops.rows import BLOCK, LEFT_OUT, Block, Excluded, LogitRows, blocks_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,79 +22,70 @@ class TopPairs:
     logits: Tensor
 
 
-def top_of_each_row(factors: Factors, *, top: int, rows: Sequence[int], known: tuple[Tensor, Tensor]) -> TopPairs:
-    """The best `top` columns of each of these rows; `known` is a CSR structure (starts, columns) of pairs left out."""
-    blocks = [
-        _best(_logits(factors, block, known), top, block)
-        for block in torch.split(torch.tensor(list(rows), device=factors.q.device), _num_rows(factors, BLOCK))
+class Best:
+    """The best pairs of all blocks so far; blocks come in order.
+
+    With `ties`, `num_ties` counts the pairs that are as good as the worst of them and are not among them.
+    """
+
+    def __init__(self, top: int, device: torch.device, *, ties: bool = False) -> None:
+        self.top, self.ties, self.num_ties = top, ties, 0
+        self.pairs = torch.empty(0, 2, dtype=torch.int64, device=device)
+        self.logits = torch.empty(0, device=device)
+
+    def add(self, block: Block) -> None:
+        """Take what is better than the worst that is kept; what equals it comes after it."""
+        values = block.logits.view(-1)
+        is_full = len(self.logits) == self.top
+        worst = self.logits[-1] if is_full else None
+        if worst is None:
+            places = _best(values[None], self.top, block.rows[:1])[0][:, 1]
+        else:
+            places = torch.nonzero(values > worst)[:, 0]
+        if len(places):
+            logits = torch.cat([self.logits, values[places]])
+            order = logits.argsort(descending=True, stable=True)
+            taken, left = order[: self.top], order[self.top :]
+            self.pairs = torch.cat([self.pairs, block.pairs_at(places)])[taken]
+            self.logits = logits[taken]
+        if not self.ties or len(self.logits) < self.top:
+            return
+        if worst is None:  # those of this block that _best has left out are not in `left`
+            equal = int((values == self.logits[-1]).sum()) - int((values[places] == self.logits[-1]).sum())
+            self.num_ties = equal + int((logits[left] == self.logits[-1]).sum())
+            return
+        stays = bool(self.logits[-1] == worst)
+        self.num_ties = self.num_ties + int((values == worst).sum()) if stays else 0
+        if len(places):
+            self.num_ties += int((logits[left] == self.logits[-1]).sum())
+
+    def found(self) -> TopPairs:
+        """The best of all."""
+        return TopPairs(self.pairs, self.logits)
+
+
+def top_of_each_row(source: LogitRows, *, top: int, rows: Sequence[int], excluded: Excluded) -> TopPairs:
+    """The best `top` columns of each of these rows."""
+    height = max(1, BLOCK // source.num_nodes)
+    found = [
+        _best(excluded.leave_out(source.block(block), block), top, block)
+        for block in torch.split(torch.tensor(list(rows), device=source.device), height)
     ]
-    return TopPairs(torch.cat([pairs for pairs, _ in blocks]), torch.cat([logits for _, logits in blocks]))
+    return TopPairs(torch.cat([pairs for pairs, _ in found]), torch.cat([logits for _, logits in found]))
 
 
 def top_of_all(
-    factors: Factors,
-    *,
-    top: int,
-    symmetric: bool,
-    known: tuple[Tensor, Tensor],
-    block_size: int = BLOCK,
+    source: LogitRows, *, top: int, symmetric: bool, excluded: Excluded, block_size: int = BLOCK
 ) -> TopPairs:
     """The best `top` pairs of all; symmetric logits are those of undirected pairs, row before column."""
-    q = factors.q
-    pairs, logits = q.new_empty(0, 2, dtype=torch.int64), q.new_empty(0)
-    for rows in torch.split(torch.arange(len(q), device=q.device), _num_rows(factors, block_size)):
-        first = int(rows[0]) if symmetric else 0
-        block = _logits(factors, rows, known, first)
-        if symmetric:
-            square = block[:, : len(rows)]
-            square.masked_fill_(torch.ones_like(square, dtype=torch.bool).tril(), -torch.inf)
-        values = block.view(-1)
-        if len(logits) < top:
-            places = _best(values[None], top, rows[:1])[0][:, 1]
-        else:  # what equals the worst that is kept comes after it
-            places = torch.nonzero(values > logits[-1])[:, 0]
-        found = torch.stack([rows[0] + places // block.shape[1], first + places % block.shape[1]], dim=1)
-        pairs, logits = torch.cat([pairs, found]), torch.cat([logits, values[places]])
-        order = logits.argsort(descending=True, stable=True)[:top]
-        pairs, logits = pairs[order], logits[order]
-    return TopPairs(pairs, logits)
-
-
-def known_pairs(pairs: np.ndarray, num_nodes: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """A CSR structure of pairs, in both directions."""
-    both = np.concatenate([pairs, pairs[:, ::-1]])
-    both = both[np.lexsort((both[:, 1], both[:, 0]))]
-    starts = np.searchsorted(both[:, 0], np.arange(num_nodes + 1))
-    return torch.tensor(starts, device=device), torch.tensor(np.ascontiguousarray(both[:, 1]), device=device)
-
-
-def _num_rows(factors: Factors, block_size: int) -> int:
-    """Rows of a block of so many logits."""
-    return max(1, block_size // len(factors.columns))
-
-
-def _logits(factors: Factors, rows: Tensor, known: tuple[Tensor, Tensor], first: int = 0) -> Tensor:
-    """The logits of some rows, from the first column wanted on, minus infinity where a pair is left out."""
-    q, row_bias, column_bias = factors.q, factors.row_bias, factors.column_bias
-    check_factors(q, factors.k, row_bias, column_bias, None)
-    logits = q[rows] @ factors.columns[first:].T
-    if row_bias is not None:
-        logits += row_bias[rows, None]
-    if column_bias is not None:
-        logits += column_bias[first:]
-    starts, columns = known
-    counts = starts[rows + 1] - starts[rows]
-    places = torch.arange(len(rows), device=q.device).repeat_interleave(counts)
-    offset = starts[rows] - torch.cat([counts.new_zeros(1), counts.cumsum(0)[:-1]])
-    reached = columns[torch.arange(len(places), device=q.device) + offset[places]] - first
-    inside = reached >= 0
-    logits[places[inside], reached[inside]] = -torch.inf
-    logits[torch.arange(len(rows), device=q.device), rows - first] = -torch.inf
-    return logits
+    best = Best(top, source.device)
+    for block in blocks_of(source, excluded, symmetric=symmetric, block_size=block_size):
+        best.add(block)
+    return best.found()
 
 
 def _best(logits: Tensor, top: int, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The best places of each row, best first, those at minus infinity left out; equal logits in order of place."""
+    """The best places of each row, best first, those that are left out not among them; equal logits by place."""
     width = min(top, logits.shape[1])
     values, places = logits.topk(min(top + 1, logits.shape[1]), dim=1)  # one more, to see a tie across the cut
     last, places = values[:, width - 1 : width], places[:, :width].clone()
@@ -112,5 +98,5 @@ def _best(logits: Tensor, top: int, rows: Tensor) -> tuple[Tensor, Tensor]:
     values = logits.gather(1, places)
     order = values.argsort(dim=1, descending=True, stable=True)
     places, values = places.gather(1, order), values.gather(1, order)
-    keep = values > -torch.inf
+    keep = values > LEFT_OUT
     return torch.stack([rows[:, None].expand_as(places)[keep], places[keep]], dim=1), values[keep]

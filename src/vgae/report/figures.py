@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vgae.errors import InputError
-from vgae.evaluation.calibration import Reliability
 from vgae.evaluation.metrics import Scores, auc_and_ap
+from vgae.evaluation.reliability import Reliability
 from vgae.graph.pairs import AnyArray, Pairs
 from vgae.io.atomic import atomic_write
 from vgae.screen import visible
@@ -113,20 +113,18 @@ def ranking_curves(links: Scores, non_links: Scores) -> Any:
 
 
 def reliability_curves(curves: Mapping[str, Reliability]) -> Any:
-    """Predicted probabilities against observed shares of links, on logarithmic axes: one curve for each calibration.
+    """Predicted probabilities against observed ones over all pairs, on logarithmic axes, for each calibration.
 
-    Bars are 95% intervals. A bin without non-links gives only a lower bound, one without links only an upper bound;
-    they are triangles at that end of their interval.
+    Bars are 95% intervals. A bin in which no link was found gives only an upper bound: a triangle at that end.
     """
     figure, axes = _canvas(width=4.6, height=4.6)
     axes.set(xscale="log", yscale="log", xlabel="predicted probability", ylabel="observed share of links")
     for (name, curve), colour in zip(curves.items(), (COLOURS[1], COLOURS[0]), strict=True):
         low, high = curve.interval()
-        both = (curve.links > 0) & (curve.non_links > 0)
-        axes.vlines(curve.promised[both], low[both], high[both], color=colour, linewidth=1, alpha=0.6)
-        axes.plot(curve.promised[both], curve.observed[both], "o-", color=colour, markersize=4, linewidth=1, label=name)
-        for lacking, end, marker in ((curve.non_links == 0, low, "^"), (curve.links == 0, high, "v")):
-            axes.plot(curve.promised[lacking], end[lacking], marker, color=colour, markerfacecolor="white")
+        some, none = (curve.found > 0) & (curve.pairs > 0), (curve.found == 0) & (curve.pairs > 0)
+        axes.vlines(curve.promised[some], low[some], high[some], color=colour, linewidth=1, alpha=0.6)
+        axes.plot(curve.promised[some], curve.observed[some], "o-", color=colour, markersize=4, linewidth=1, label=name)
+        axes.plot(curve.promised[none], high[none], "v", color=colour, markerfacecolor="white")
     least = min(axes.get_xlim()[0], axes.get_ylim()[0])
     axes.plot([least, 1], [least, 1], color=LINK, linestyle=":", linewidth=1, zorder=0, label="perfect calibration")
     axes.set(xlim=(least, 1.5), ylim=(least, 1.5), aspect="equal")

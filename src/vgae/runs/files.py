@@ -40,6 +40,7 @@ from safetensors.torch import save as serialize
 from torch import Tensor
 
 from vgae.errors import InputError, TrainingError
+from vgae.evaluation.calibration import Calibration
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import check_pairs
 from vgae.graph.split import LinkSplit
@@ -88,7 +89,7 @@ UNREADABLE = (
     TypeError,
     ValueError,
 )
-DESCRIBED = ("config", "facts", "split_hash", "recipe")  # the last only where features came from a table
+DESCRIBED = ("config", "facts", "split_hash", "recipe", "calibration")  # the last two only where there is one
 KEYS = {"format", "vgae", "torch", "numpy", "config", "facts", "split_hash", "config_hash", "files"}
 
 
@@ -113,6 +114,8 @@ def write_run(folder: Path, run: Run) -> None:
     described["split_hash"] = run.split.content_hash
     if run.recipe is not None:
         described["recipe"] = run.recipe.to_json()
+    if run.calibration.is_fitted:
+        described["calibration"] = run.calibration.to_json()
     content = {
         "format": FORMAT,
         "vgae": __version__,
@@ -260,7 +263,7 @@ def _read(run: _Opened) -> Run:
     if type(content.get("format")) is not int or content["format"] != FORMAT:
         raise InputError(f"{run.path}: not a run that this version of vgae reads (format {FORMAT}).")
     check_version(content.get("vgae"))
-    check_keys(content, KEYS, str(run.path), optional=["recipe"])
+    check_keys(content, KEYS, str(run.path), optional=["recipe", "calibration"])
     if not all(isinstance(content[name], str) for name in ("torch", "numpy")):
         raise ValueError("the versions of torch and NumPy are no text")
     described = {name: content[name] for name in DESCRIBED if name in content}
@@ -282,7 +285,8 @@ def _read(run: _Opened) -> Run:
     if facts.best_iteration > history[-1].iteration:
         raise ValueError("the best iteration comes after the last")
     metrics = check_metrics(parse_json(run.read("metrics.json", LONGEST_METRICS), Path("metrics.json")), split)
-    return Run(config, model, latent, split, history, metrics, facts, recipe)
+    calibration = Calibration.from_json(content["calibration"]) if "calibration" in content else None
+    return Run(config, model, latent, split, history, metrics, facts, recipe, calibration)
 
 
 def _read_split(run: _Opened, split_hash: Any) -> LinkSplit:

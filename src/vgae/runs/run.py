@@ -12,13 +12,16 @@ import numpy.typing as npt
 from torch import Tensor
 
 from vgae.errors import InputError
-from vgae.evaluation.calibration import Calibration
-from vgae.evaluation.evaluate import evaluate_split, score_held_out
+from vgae.evaluation.all_pairs import Candidates, census
+from vgae.evaluation.calibration import Calibration, Evidence
+from vgae.evaluation.evaluate import evaluate_split
+from vgae.evaluation.histogram import Histogram
 from vgae.graph.pairs import Pairs, num_pairs
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.likelihood.bernoulli import calibration_shift
 from vgae.model.autoencoder import AutoEncoder
 from vgae.objective.weighting import Weighting
+from vgae.ops import LogitRows
 from vgae.runs.checks import check_keys, is_number
 from vgae.train.config import Config
 from vgae.train.loop import Trained
@@ -73,6 +76,7 @@ class Run:
     metrics: dict[str, dict[str, float]]
     facts: Facts
     recipe: FeatureRecipe | None = None  # how a node table became the features
+    saved_calibration: Calibration | None = None
 
     @classmethod
     def of(
@@ -111,23 +115,50 @@ class Run:
         """The same run with the split that its training graph is of, scored on that split's held-out pairs."""
         if not split.is_trained_by(self.split.train):
             raise InputError("split: the model was not fitted on the training graph of this split.")
-        return replace(self, split=replace(split, train=self.split.train), metrics=evaluate_split(self, split))
+        same = split.content_hash == self.split.content_hash
+        return replace(
+            self,
+            split=replace(split, train=self.split.train),
+            metrics=evaluate_split(self, split),
+            saved_calibration=self.saved_calibration if same else None,
+        )
 
     def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
         """Logits of links between pairs of node indices (M×2), at the posterior mean."""
         return self.model.score_pairs(self.latent["mean"], pairs)
 
     @property
+    def symmetric(self) -> bool:
+        """Whether the two directions of a pair have one logit."""
+        return self.model.decoder.symmetric
+
+    def rows(self) -> LogitRows:
+        """The logits of all pairs, by rows."""
+        return self.model.rows(self.latent["mean"])
+
+    @property
     def density(self) -> float:
         """The share of pairs that are links, in the whole graph as far as the split knows it."""
         return self.split.num_graph_links / num_pairs(self.split.train.num_nodes)
 
+    @property
+    def candidates(self) -> Candidates:
+        """All pairs outside the training graph."""
+        graph = self.split.train
+        return Candidates(graph.num_nodes, graph.edges)
+
     @cached_property
     def calibration(self) -> Calibration:
-        """How logits become probabilities: the loss's weight taken back, and a scale if there are validation pairs."""
-        weighting = Weighting.named(self.config.weighting, self.split.train)
-        shift = calibration_shift(weighting.positive_weight)
-        if not self.split.val:
+        """How logits become probabilities: by the validation links or, if there are none, by the loss's weight."""
+        shift = calibration_shift(Weighting.named(self.config.weighting, self.split.train).positive_weight)
+        if self.saved_calibration is not None:
+            return replace(self.saved_calibration, shift=shift)
+        links = self.split.val.links
+        if not len(links):
             return Calibration(shift)
-        links, non_links = score_held_out(self, self.split.val)
-        return Calibration.fit(links, non_links, density=self.density, shift=shift)
+        return Calibration.fit(self.evidence(links, census(self, self.candidates)), shift)
+
+    def evidence(self, links: Pairs, histogram: Histogram) -> Evidence:
+        """What some of the unseen links, and all pairs outside the training graph, tell about probabilities."""
+        num_links = self.split.num_graph_links
+        return Evidence(histogram, self.logits(links), num_links - self.split.train.num_edges, num_links)

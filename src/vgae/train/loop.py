@@ -29,6 +29,7 @@ from vgae.objective.cost import Choice, require_memory, room_on
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
 from vgae.objective.weighting import LossTerms, Weighting
+from vgae.ops import LogitRows
 from vgae.train.callbacks import Callback, Checkpointer
 from vgae.train.config import Config
 from vgae.train.job import Job
@@ -57,6 +58,15 @@ class Trained:
     def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
         """Logits of links between pairs of node indices (M×2), at the posterior mean."""
         return self.model.score_pairs(self.latent["mean"], pairs)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the two directions of a pair have one logit."""
+        return self.model.decoder.symmetric
+
+    def rows(self) -> LogitRows:
+        """The logits of all pairs, by rows."""
+        return self.model.rows(self.latent["mean"])
 
 
 def train(job: Job, callback: Callback | None = None, checkpointer: Checkpointer | None = None) -> Trained:
