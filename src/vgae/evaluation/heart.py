@@ -7,20 +7,21 @@ that come in are those that three heuristics put nearest to the end that is kept
     personalised PageRank   of j, from walks that start at i (`pagerank.py`)
     cosine                  of the two nodes' features, where there are features
 
-Each heuristic ranks all candidates, those with 0 one rank behind the last with more, and those below 0 another one;
-of x the rank is |{y ≥ x}| - |{y = highest}| + 1. The smallest of its ranks is a candidate's rank, and the best are taken;
-of equal ranks the higher PageRank, then the higher cosine, then the smaller index. Candidates for which all heuristics
-are 0 come last, in random order. No candidates are the two ends, and what is linked to the end that is kept as far as
-that is known: in the training graph and, for the test links, among the validation links.
+Each heuristic ranks all candidates. The rank of a score x above 0 is |{y ≥ x}| - |{y = highest}| + 1; scores of 0 are
+one rank behind the last of these, and scores below 0 another one. A candidate counts with the smallest of its ranks, and
+the best are taken; of equal ranks the one with the higher PageRank, then the higher cosine, then the smaller index.
+Candidates with 0 by all heuristics come last, in random order. The two ends are no candidates, nor are nodes that are
+known to be linked to the end that is kept: in the training graph and, for test links, among the validation links.
 
-This is the rule of the authors' program, where equal ranks are left to chance and nodes are drawn with replacement where
-all heuristics are 0. In a graph with fewer candidates than 250, all of them are taken.
+This is the rule of the authors' program, but for two things. There chance decides between equal ranks, and candidates
+with 0 by all heuristics are drawn with replacement. In a graph with fewer than 250 candidates, all of them are taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -92,7 +93,7 @@ def heuristics_of(graph: Graph) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Ends of links (link number 2k with its first node kept, 2k + 1 with its second), and the nodes chosen for each."""
+    """Ends of links, 2k for the first and 2k + 1 for the second node of link k, and the nodes chosen for each end."""
 
     ends: Sequence[int]
     nodes: Sequence[IntArray]
@@ -208,7 +209,7 @@ def _unit_rows(graph: Graph) -> npt.NDArray[np.float64] | sp.csr_array | None:
 
 
 def _cosines(unit: npt.NDArray[np.float64] | sp.csr_array, nodes: IntArray) -> FloatArray:
-    rows = unit[nodes]
+    rows: Any = unit[nodes]
     found: FloatArray = (unit @ (rows.toarray() if sp.issparse(rows) else rows).T).T
     return found
 
@@ -227,8 +228,7 @@ def _ranks_of_links(scorer: Scorer, sampler: _Sampler) -> tuple[FloatArray, int]
     for block in sampler.blocks():
         ends = np.array(block.ends, dtype=np.int64)
         pairs = [
-            _pairs(links[end // 2, end % 2], nodes, end % 2)
-            for end, nodes in zip(block.ends, block.nodes, strict=True)
+            _pairs(links[end // 2, end % 2], nodes, end % 2) for end, nodes in zip(block.ends, block.nodes, strict=True)
         ]
         of_link = np.repeat(ends // 2, [len(nodes) for nodes in block.nodes])
         logits = scorer.logits(np.concatenate(pairs)) if len(of_link) else own[:0]

@@ -65,7 +65,8 @@ class PageRank:
                 before.lerp_(self.matrix @ now, omega)
                 before[places] += omega * heights
                 before, now = now, before
-        return np.multiply(now.T.numpy(), self.roots, dtype=np.float64)
+        found: FloatArray = np.multiply(now.T.numpy(), self.roots, dtype=np.float64)
+        return found
 
     def of(self, node: int, from_source: FloatArray) -> FloatArray:
         """PageRank from a node, given that from its source, in steps of the precision."""

@@ -44,6 +44,15 @@ class NamedPairs:
 
 
 @dataclass(frozen=True, eq=False)
+class NegativesOfLinks:
+    """Links (M×2), and for each of them nodes that stand in for its second end (M×K); -1 where there are fewer."""
+
+    name: str
+    links: Pairs
+    others: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class GivenSplit:
     """What somebody gives of a split: sets of links, or fractions of what is left, and perhaps non-links."""
 

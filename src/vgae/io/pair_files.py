@@ -8,7 +8,6 @@ npz      the arrays of a split of the Open Graph Benchmark, by its names: `edge`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vgae.errors import InputError
-from vgae.graph.given import NamedPairs, require_known
+from vgae.graph.given import NamedPairs, NegativesOfLinks, require_known
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import AnyArray, IntArray, Pairs
+from vgae.graph.pairs import AnyArray, IntArray
 from vgae.io.columns import as_ids
 from vgae.io.links import ends_of, read_link_table
 from vgae.io.npz import Expected, read_npz
@@ -40,15 +39,6 @@ ARRAYS = {
     "weight": Expected("iuf", (1, 2), "a number for each link"),  # as ogbl-collab has it, and nobody asks for here
     "year": Expected("iuf", (1, 2), "a number for each link"),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class NegativesOfLinks:
-    """Links (M×2), and for each of them nodes that stand in for its second end (M×K); -1 where there are fewer."""
-
-    name: str
-    links: Pairs
-    others: IntArray
 
 
 def read_pair_file(
