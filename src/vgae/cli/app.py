@@ -133,7 +133,7 @@ def load_command(name: str) -> Any:
 
 def with_values(arguments: list[str]) -> list[str]:
     """The arguments with a value for every option that may be named without one: the next argument is none of it."""
-    following = [*arguments[1:], "-"]
+    following = [*arguments, "-"][1:]
     return [
         f"{each}={BARE[each]}" if each in BARE and after.startswith("-") else each
         for each, after in zip(arguments, following, strict=True)

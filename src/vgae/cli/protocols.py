@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from vgae.cli.loading import loading
 from vgae.cli.options import same_option
 from vgae.errors import InputError
-from vgae.estimators.predict import FittedModel
 from vgae.evaluation.labels import LabelScores, evaluate_labels
 from vgae.evaluation.protocols import PROTOCOLS, evaluate_protocol
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import AnyArray
+from vgae.graph.pairs import AnyArray, Pairs
 from vgae.io.catalog import DATASETS
 from vgae.io.datasets import load_dataset
 from vgae.io.options import NodeOptions
@@ -72,35 +72,57 @@ class LabelOptions(Options):
     label: str | None = option(None, convert=str, help="Column of that table with the label.  [default: the other one]")
 
 
+class Judged(Protocol):
+    """A model or a baseline, with the run that it comes from."""
+
+    @property
+    def run_(self) -> Any:
+        """The run, with its split."""
+
+    def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
+        """A score for each pair."""
+
+    def transform(self) -> npt.NDArray[np.float32]:
+        """Embeddings; an InputError where there are none."""
+
+
 def judge_otherwise(
-    fitted: FittedModel, summary: dict[str, Any], protocol: ProtocolOptions, labels: LabelOptions, *, as_json: bool
+    model: Judged, summary: dict[str, Any], protocol: ProtocolOptions, labels: LabelOptions, *, as_json: bool
 ) -> None:
     """Print the scores by another protocol, and what the embeddings say about labels, as far as asked for."""
-    run = fitted.run_
+    split = model.run_.split
     described = {name: value for name, value in summary.items() if name not in ("validation", "test", "protocol")}
     if protocol.is_other:
-        files = {"val": protocol.val_negatives, "test": protocol.test_negatives}
         negatives = {
-            name: _load("vgae.io.pair_files").read_negatives(path, run.split.train)
-            for name, path in files.items()
+            name: path
+            for name, path in (("val", protocol.val_negatives), ("test", protocol.test_negatives))
             if path is not None
         }
         if negatives and protocol.protocol != "ogb":
             raise InputError("val_negatives and test_negatives are for --protocol ogb.")
-        found = evaluate_protocol(fitted, run.split, protocol.protocol, negatives=negatives)
+        if negatives:
+            _load("vgae.io.pair_files")
+        found = evaluate_protocol(model, split, protocol.protocol, negatives=negatives)
         described |= {"protocol": found.protocol, "compared_with": found.compared, **found.metrics}
         if not as_json:
             print_scores(found.metrics, None, protocol=found.protocol)
-            for name, words in found.compared.items():
-                print_line(f"{name.capitalize()} links were compared with {words}.")
+            _print_compared(found.compared)
     if labels.labels is not None:
-        known = labels_for(run.split.train, labels)
-        scores = evaluate_labels(fitted.transform(), known)
+        scores = evaluate_labels(model.transform(), labels_for(split.train, labels))
         described["labels"] = scores.to_json()
         if not as_json:
-            print_labels({run.config.model.upper(): scores})
+            print_labels({str(summary["model"]).upper(): scores})
     if as_json:
         print_json(described)
+
+
+def _print_compared(compared: Mapping[str, str]) -> None:
+    """What the links of each set were compared with, in one sentence where it is the same."""
+    if len(set(compared.values())) == 1:
+        print_line(f"Links were compared with {next(iter(compared.values()))}.")
+        return
+    for name, words in compared.items():
+        print_line(f"{name.capitalize()} links were compared with {words}.")
 
 
 def labels_for(graph: Graph, options: LabelOptions) -> AnyArray:

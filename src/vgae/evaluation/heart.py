@@ -8,7 +8,7 @@ that come in are those that three heuristics put nearest to the end that is kept
     cosine                  of the two nodes' features, where there are features
 
 Each heuristic ranks all candidates. The rank of a score x above 0 is |{y ≥ x}| - |{y = highest}| + 1; scores of 0 are
-one rank behind the last of these, and scores below 0 another one. A candidate counts with the smallest of its ranks, and
+one rank behind the last of these, and scores below 0 another one. The smallest of its ranks is that of a candidate, and
 the best are taken; of equal ranks the one with the higher PageRank, then the higher cosine, then the smaller index.
 Candidates with 0 by all heuristics come last, in random order. The two ends are no candidates, nor are nodes that are
 known to be linked to the end that is kept: in the training graph and, for test links, among the validation links.
@@ -32,7 +32,7 @@ from vgae.evaluation.evaluate import Scorer
 from vgae.evaluation.metrics import metrics_of_ranks
 from vgae.evaluation.pagerank import PageRank
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import IntArray, Pairs, check_pairs
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs
 from vgae.graph.split import LinkSplit
 from vgae.options import whole_number
 
@@ -114,6 +114,7 @@ class _Sampler:
         self.adjacency = graph.adjacency.astype(np.float64)
         self.shares = sp.csr_array(self.adjacency @ sp.diags_array(1 / degrees))
         self.unit = _unit_rows(graph)
+        self.sides: AnyArray | None = getattr(graph, "sides", None)  # of a bipartite graph, whose links go across
 
     def blocks(self) -> Iterator[_Block]:
         """The chosen nodes of all ends, in the order of the walks that they need."""
@@ -145,6 +146,8 @@ class _Sampler:
         free = np.ones(self.graph.num_nodes, dtype=bool)
         free[self.known.indices[self.known.indptr[node] : self.known.indptr[node + 1]]] = False
         free[[node, other]] = False
+        if self.sides is not None:
+            free &= self.sides != self.sides[node]
         candidates = np.flatnonzero(free)
         scores = [values[candidates] for values in scores]
         near = np.any([values != 0 for values in scores], axis=0)

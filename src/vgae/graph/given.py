@@ -190,6 +190,13 @@ class _Tidy:
         pairs = canonical(check_pairs(given.pairs, self.graph.num_nodes, given.name))
         proper = pairs[pairs[:, 0] != pairs[:, 1]]
         ranks = to_ranks(proper, self.graph.num_nodes)
+        sides = getattr(self.graph, "sides", None)
+        inside = np.zeros(len(proper), dtype=bool) if sides is None else sides[proper[:, 0]] == sides[proper[:, 1]]
+        if inside.any():
+            raise InputError(
+                f"{given.name}: {int(inside.sum()):,} of its {count(len(pairs), 'pair')} {_is(ranks[inside])} within "
+                f"one side of the bipartite graph, {self.example(ranks[inside])}; leave {_them(ranks[inside])} out."
+            )
         _, first = np.unique(ranks, return_index=True)
         dropped = [
             (len(pairs) - len(proper), "pair of a node with itself", "pairs of a node with itself"),
