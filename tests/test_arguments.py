@@ -119,8 +119,12 @@ def test_wrong_numbers_of_links_and_nodes_are_named(variational: vgae.VGAE, wron
         with pytest.raises(InputError, match=r"^k: a whole number of at least 1 is needed"):
             call(wrong)
     if wrong not in (None, 0):
-        with pytest.raises(InputError, match=r"^node: a whole number from 0 to 199 is needed"):
-            variational.similar(wrong)
+        if wrong == "3":  # text is an id, and the ids of nodes without any are their indices
+            assert [int(node) for node, _ in variational.similar(wrong)] == [node for node, _ in variational.similar(3)]
+        else:
+            words = "a whole number from 0 to 199 is needed" if wrong != b"1" else "b'1', which is not the id of a node"
+            with pytest.raises(InputError, match=f"^node: {words}"):
+                variational.similar(wrong)
         with pytest.raises(InputError, match=r"^seed: a whole number of at least 0 is needed"):
             variational.recommend(1, seed=wrong)
 
@@ -134,9 +138,12 @@ def test_wrong_numbers_of_links_and_nodes_are_named(variational: vgae.VGAE, wron
         ([200], "200 is not a node"),
         ([-1], "-1 is not a node"),
         (5, "a list of node indices"),
-        ("ab", "a list of node indices"),
+        ("ab", r"a list of nodes is needed; write \['ab'\]"),
         ([1.5], "a list of node indices"),
-        (["1"], "a list of node indices"),
+        (["ab"], "'ab', which is not the id of a node; ids look like 0, 1, 2"),
+        (["7", 7], "7 is given twice"),
+        (["7", 1.5], "1.5; a node is named by its index, a whole number, or by its id, a text"),
+        (["7", 200], "200, but node indices run from 0 to 199"),
         ([True], "a list of node indices"),
         ([None], "a list of node indices"),
         ([[1], [2]], "a list of node indices"),

@@ -19,6 +19,7 @@ register_hooks()
 
 if TYPE_CHECKING:
     from vgae.estimators.base import GAE, VGAE, load
+    from vgae.estimators.baseline import Baseline
     from vgae.evaluation.evaluate import evaluate
     from vgae.evaluation.heart import heart_negatives
     from vgae.evaluation.labels import evaluate_labels
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
     from vgae.io.extend import read_more
     from vgae.io.graphs import write_graph
     from vgae.io.tables import read_graph
+    from vgae.report.verdict import verdict
 
 __all__ = [
     "GAE",
     "VGAE",
+    "Baseline",
     "Graph",
     "HeldOut",
     "InputError",
@@ -61,11 +64,13 @@ __all__ = [
     "split_by_time",
     "split_links",
     "stochastic_block_model",
+    "verdict",
     "write_graph",
 ]
 
 # What these need takes seconds to load, and is loaded when they are first used.
 _LATER = {
+    "Baseline": "vgae.estimators.baseline",
     "GAE": "vgae.estimators.base",
     "VGAE": "vgae.estimators.base",
     "Graph": "vgae.graph.graph",
@@ -88,6 +93,7 @@ _LATER = {
     "split_by_time": "vgae.graph.given",
     "split_links": "vgae.graph.split",
     "stochastic_block_model": "vgae.graph.synthetic",
+    "verdict": "vgae.report.verdict",
     "write_graph": "vgae.io.graphs",
 }
 

@@ -18,11 +18,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
 def test_predict_gives_each_pair_its_probability(trained: Trained) -> None:
     folder, _ = trained
     model = vgae.load(folder / "runs/cora")
-    ids = [str(name) for name in model.graph_.node_ids.tolist()]  # type: ignore[union-attr]
-    pairs = np.array([[5, 9], [0, 2700], [100, 3]])
+    ids = model.graph_.ids
+    split = model.run_.split
+    pairs = np.concatenate([[[5, 9], [0, 2700], [7, 7]], split.train.edges[:1, ::-1], split.test.links[:1]])
     (folder / "pairs.csv").write_text("from,to\n" + "".join(f"{ids[i]},{ids[j]}\n" for i, j in pairs.tolist()))
     found = json.loads(run_vgae("predict", "runs/cora", "pairs.csv", "--json", cwd=folder).stdout)["links"]
     assert [(link["source"], link["target"]) for link in found] == [(ids[i], ids[j]) for i, j in pairs.tolist()]
+    assert all(type(link["source"]) is int for link in found)  # Cora's ids are numbers
+    assert [link["known"] for link in found] == ["no", "no", "self", "train", "held_out"]
     np.testing.assert_allclose([link["probability"] for link in found], model.predict_proba(pairs), rtol=1e-4)
     (folder / "pairs.csv").write_text(f"from,to\n{ids[0]},nobody\n")
     assert_refused(run_vgae("predict", "runs/cora", "pairs.csv", cwd=folder), "pairs.csv", "row 1", "'nobody'")
@@ -31,13 +34,13 @@ def test_predict_gives_each_pair_its_probability(trained: Trained) -> None:
 def test_samples_add_the_spread_of_the_probabilities(trained: Trained) -> None:
     folder, _ = trained
     model = vgae.load(folder / "runs/cora")
-    ids = [str(name) for name in model.graph_.node_ids.tolist()]  # type: ignore[union-attr]
+    ids = model.graph_.ids
     pairs = np.array([[5, 9], [0, 2700]])
     (folder / "two.csv").write_text("".join(f"{ids[i]},{ids[j]}\n" for i, j in pairs.tolist()))
     result = run_vgae("predict", "runs/cora", "two.csv", "--samples", "50", "--out", "spread.csv", cwd=folder)
     assert result.returncode == 0, result.stderr
     header, *rows = (folder / "spread.csv").read_text().splitlines()
-    assert header == "source,target,probability,logit,std"
+    assert header == "source,target,probability,logit,std,known"
     expected = model.predict_links(pairs, samples=50)
     assert expected.std is not None
     np.testing.assert_allclose([float(row.split(",")[2]) for row in rows], expected.probabilities, rtol=1e-5)
@@ -67,12 +70,12 @@ def test_recommend_names_new_links_by_their_ids(trained: Trained) -> None:
         assert tuple(sorted((place[source], place[target]))) not in known
     name = lines[1].split(",")[0]
     found = json.loads(run_vgae("recommend", "runs/cora", "--node", name, "--top", "1", "--json", cwd=folder).stdout)
-    assert [link["source"] for link in found["links"]] == [name]
+    assert [link["source"] for link in found["links"]] == [int(name)]
     assert_refused(run_vgae("recommend", "runs/cora", "--node", "nobody", cwd=folder), "nobody", "ids look like")
     assert_refused(run_vgae("recommend", "runs/cora", "--top", "0", cwd=folder), "k: a whole number of at least 1")
     near = json.loads(run_vgae("similar", "runs/cora", name, "--top", "3", "--json", cwd=folder).stdout)["similar"]
     assert len(near) == 3
-    assert name not in [other["node"] for other in near]
+    assert all(type(other["node"]) is int and str(other["node"]) != name for other in near)
     assert_refused(run_vgae("similar", "runs/cora", "nobody", cwd=folder), "nobody", "ids look like")
 
 

@@ -150,7 +150,7 @@ def test_bad_options_are_refused(tmp_path: Path, arguments: list[str], words: li
         ({"edges": np.array([[3, 3], [4, 4]])}, ["no links", "2 self-loops dropped"]),
         ({"edges": np.array([[0, 1, 2]])}, ["edges", "two endpoints"]),
         ({"edges": None}, ["no array called edges"]),
-        ({"edges": np.stack(np.triu_indices(12, 1), axis=1)}, ["0 pairs without a link", "hold out fewer"]),
+        ({"edges": np.stack(np.triu_indices(12, 1), axis=1)}, ["complete", "no new link", "val and test 0"]),
         ({"edges": np.array([[0, 1], [1, 2]])}, ["val", "less than one link"]),
         ({"labels": np.array([{}, 1], dtype=object)}, ["bad.npz"]),
     ],

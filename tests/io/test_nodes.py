@@ -199,7 +199,7 @@ def test_tables_written_and_read_give_the_same_graph(
                 for place, column in enumerate(columns)
             }
             pq.write_table(pa.table(table), folder / f"{name}.parquet")
-    options = {} if kind == "parquet" else {"header": True, "delimiter": ","}
+    options: dict[str, Any] = {} if kind == "parquet" else {"header": True, "delimiter": ","}
     loaded = read_any(folder / f"links.{kind}", features=folder / f"nodes.{kind}", id="id", label="label", **options)
     graph = loaded.graph
     assert graph.node_ids is not None

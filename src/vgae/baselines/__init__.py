@@ -10,11 +10,11 @@ from vgae.baselines.heuristics import (
     resource_allocation,
 )
 from vgae.baselines.spectral import spectral_embedding
-from vgae.evaluation.evaluate import Scorer
+from vgae.evaluation.evaluate import RowScorer
 from vgae.graph.graph import Graph
 
 # Each takes the training graph and a seed, and gives a scorer.
-BASELINES: dict[str, Callable[[Graph, int], Scorer]] = {
+BASELINES: dict[str, Callable[[Graph, int], RowScorer]] = {
     "sc": lambda graph, seed: spectral_embedding(graph, seed=seed),
     "dw": lambda graph, seed: deepwalk(graph, seed=seed),
     "cn": lambda graph, _: common_neighbours(graph),

@@ -1,6 +1,7 @@
 """What can be asked of a run, on its own graph or another one: `vgae embed`, `recommend`, `similar` and `predict`."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,9 +12,10 @@ import typer
 from vgae.cli.opening import open_run
 from vgae.cli.options import CsvOptions, DrawOptions, Json, LinkOutputOptions, OtherGraphOptions, RunFolder
 from vgae.errors import InputError
-from vgae.estimators.predict import Links
+from vgae.estimators.links import Links
+from vgae.graph.lookup import find_node
 from vgae.io.embeddings import write_embeddings
-from vgae.io.exports import without_formulas, write_csv
+from vgae.io.exports import json_id, without_formulas, write_csv
 from vgae.io.tables import read_pairs
 from vgae.report.console import print_json, print_table
 from vgae.screen import note
@@ -53,7 +55,7 @@ def recommend(
     _check(output)
     fitted = open_run(run_folder, other)
     ids = fitted.graph_.ids
-    nodes = list(range(len(ids))) if every_node else _indices_of(ids, node) if node else None
+    nodes = range(len(ids)) if every_node else node or None
     _give_links(fitted.recommend(top, nodes, samples=draws.samples, seed=draws.seed), ids, output)
 
 
@@ -67,12 +69,14 @@ def similar(
 ) -> None:
     """List the nodes that are nearest to one."""
     fitted = open_run(run_folder, other)
-    ids = fitted.graph_.ids
-    near = [(str(ids[index]), cosine) for index, cosine in fitted.similar(_indices_of(ids, [node])[0], top)]
+    graph = fitted.graph_
+    asked = find_node(graph, node)
+    near = [(graph.ids[index], cosine) for index, cosine in fitted.similar(asked, top)]
     if as_json:
-        print_json({"node": node, "similar": [{"node": name, "cosine": cosine} for name, cosine in near]})
+        found = [{"node": json_id(name), "cosine": cosine} for name, cosine in near]
+        print_json({"node": json_id(graph.ids[asked]), "similar": found})
     else:
-        print_table(("node", "cosine"), [(name, f"{cosine:.4f}") for name, cosine in near])
+        print_table(("node", "cosine"), [(str(name), f"{cosine:.4f}") for name, cosine in near])
 
 
 def predict(
@@ -82,52 +86,52 @@ def predict(
     output: LinkOutputOptions,
     other: OtherGraphOptions,
 ) -> None:
-    """Give the probability of a link for each pair; its columns are named as those of new links are."""
+    """Give the probability of a link for each pair, and whether it is known; its columns are named as in new links."""
     _check(output)
     columns = {name: getattr(other, name) for name in COLUMNS}
     if other.graph is None and other.new_links is None:
-        other = replace(other, **dict.fromkeys(COLUMNS))  # they are about the pairs alone
+        none: dict[str, Any] = dict.fromkeys(COLUMNS)
+        other = replace(other, **none)  # they are about the pairs alone
     fitted = open_run(run_folder, other)
     ids = fitted.graph_.ids
-    index = read_pairs(pairs, [str(name) for name in ids], **columns)
-    _give_links(fitted.predict_links(index, samples=draws.samples, seed=draws.seed), ids, output)
+    index = read_pairs(pairs, [str(name) for name in ids], sides=fitted.graph_.sides, **columns)
+    _give_links(fitted.predict_links(index, samples=draws.samples, seed=draws.seed), ids, output, known=True)
 
 
-def _give_links(links: Links, ids: Sequence[Any], output: LinkOutputOptions) -> None:
-    """Pairs with probability, logit and, over draws, std: into a csv file, as JSON, or as a table."""
+def _give_links(links: Links, ids: Sequence[Any], output: LinkOutputOptions, *, known: bool = False) -> None:
+    """Pairs with probability, logit and, over draws, std: into a csv file, as JSON, or as a table.
+
+    `known` adds a column that says which pairs are known already; of recommended links, none is.
+    """
     numbers = {"probability": links.probabilities, "logit": links.logits}
     if links.std is not None:
         numbers["std"] = links.std
-    columns = ("source", "target", *numbers)
-    values = [[f"{value:.6g}" for value in row] for row in zip(*map(np.ndarray.tolist, numbers.values()), strict=True)]
-    pairs = links.pairs.tolist()
+    columns = ("source", "target", *numbers) + ("known",) * known
+    values = [[_written(value) for value in row] for row in zip(*map(np.ndarray.tolist, numbers.values()), strict=True)]
+    if len(links) and np.isnan(links.probabilities).all():
+        note("probabilities are left out: no validation links were held out to calibrate the baseline's scores by")
+    words = [(word,) * known for word in links.known.tolist()]
+
+    def rows(names: Sequence[Any], number: Callable[[str], Any] = str) -> Iterator[tuple[Any, ...]]:
+        for (i, j), row, word in zip(links.pairs.tolist(), values, words, strict=True):
+            yield (names[i], names[j], *map(number, row), *word)
+
     if output.out is not None:
-        cells = without_formulas(ids) if output.spreadsheet_safe else ids
-        write_csv(output.out, columns, ((cells[i], cells[j], *row) for (i, j), row in zip(pairs, values, strict=True)))
-    rows = [(str(ids[i]), str(ids[j]), *row) for (i, j), row in zip(pairs, values, strict=True)]
+        write_csv(output.out, columns, rows(without_formulas(ids) if output.spreadsheet_safe else ids))
     if output.json:
-        plain = [(i, j, *(float(value) for value in row)) for i, j, *row in rows]
-        print_json({"links": [dict(zip(columns, row, strict=True)) for row in plain]})
+        found = rows([json_id(name) for name in ids], lambda text: float(text) if text else None)
+        print_json({"links": [dict(zip(columns, row, strict=True)) for row in found]})
     elif output.out is not None:
-        note(f"wrote {count(len(rows), 'link')} to {output.out}")
+        note(f"wrote {count(len(links), 'link')} to {output.out}")
     else:
-        print_table(columns, rows)
+        print_table(columns, rows([str(name) for name in ids]))
+
+
+def _written(value: float) -> str:
+    """A number for a table; one that is undefined is empty."""
+    return "" if math.isnan(value) else f"{value:.6g}"
 
 
 def _check(output: LinkOutputOptions) -> None:
     if output.spreadsheet_safe and output.out is None:
         raise InputError("--spreadsheet-safe: this option is for csv files; name one with --out.")
-
-
-def _indices_of(ids: Sequence[Any], names: list[str]) -> list[int]:
-    """The indices of nodes that are given by their ids."""
-    index = {str(name): place for place, name in enumerate(ids)}
-    for name in names:
-        if name not in index:
-            raise InputError(f"{name!r} is not a node of this run; ids look like {', '.join(map(_in_short, ids[:3]))}.")
-    return [index[name] for name in names]
-
-
-def _in_short(name: object) -> str:
-    text = str(name)
-    return text if len(text) <= 40 else f"{text[:40]}…"

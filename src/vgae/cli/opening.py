@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from vgae.cli.loading import loading
 from vgae.cli.options import OtherGraphOptions, TableOptions, given_options
@@ -21,6 +21,7 @@ from vgae.options import Options, option
 from vgae.screen import note
 
 if TYPE_CHECKING:
+    from vgae.estimators.baseline import Baseline
     from vgae.estimators.predict import FittedModel
     from vgae.io.recipe import FeatureRecipe
 
@@ -120,13 +121,18 @@ def open_graph(given: str, tables: TableOptions, time: str | None = None) -> Ope
     return replace(_open_graph(given, options if time is None else options | {"time": time}), links=how)
 
 
-def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel:
+def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel | Baseline:
     """The model of a run, on its own graph, on that with more nodes and links, or on another one."""
-    run = _load("vgae.runs.files").read_run(folder)
-    fitted: FittedModel = _load("vgae.estimators.predict").FittedModel(run)
+    run = _load("vgae.runs.files").read_any_run(folder)
+    fitted = _load("vgae.estimators.baseline").fitted_of(run)
     options = given_options(other)
     if not options:
-        return fitted
+        return cast("FittedModel | Baseline", fitted)
+    if not hasattr(run, "recipe"):
+        raise InputError(
+            f"{folder}: this run is of the baseline {run.config.method}, which knows its own graph only; "
+            "run vgae baseline on the other graph."
+        )
     if other.graph is not None and other.new_links is not None:
         raise InputError("graph and new_links: give one of the two, another graph or more links for the run's own.")
     if run.facts.num_features == 0:
@@ -135,21 +141,30 @@ def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel:
             "train one with features (--features)."
         )
     if options.pop("graph", None) is not None:
-        return fitted.on(_open_graph(str(other.graph), options, run.recipe).graph)
+        return cast("FittedModel", fitted.on(_open_graph(str(other.graph), options, run.recipe).graph))
     links, nodes = options.pop("new_links", None), options.pop("features", None)
+    if options.pop("bipartite", False):
+        raise InputError("bipartite: this is about another graph (graph); new links are as the run's own are.")
     reading = _load("vgae.io.extend").read_more(run.split.train, run.recipe, links=links, nodes=nodes, **options)
     for line in reading.report(str(links or folder)):
         note(line)
-    return fitted.on(reading.graph)
+    return cast("FittedModel", fitted.on(reading.graph))
 
 
 def _open_graph(given: str, options: dict[str, Any], recipe: FeatureRecipe | None = None) -> OpenedGraph:
-    """Features of a table of nodes are made by the recipe, if there is one; a dataset has its own features."""
+    """Features are made by the recipe, if there is one; those of a dataset are only brought to scale."""
     if given.lower() in DATASETS:
+        normalize = options.pop("normalize", None)
         if options:
             only = f"{', '.join(options)} {'is' if len(options) == 1 else 'are'} only for files of your own"
             raise InputError(f"{given}: this is a dataset, which is read without options; {only}.")
-        return OpenedGraph(given.lower(), load_dataset(given))
+        graph = load_dataset(given)
+        if normalize is None and recipe is None:
+            return OpenedGraph(given.lower(), graph)
+        graph, made = _load("vgae.io.features").scale_graph(graph, normalize, recipe)
+        for line in made.notes:
+            note(f"{given.lower()}: {line}")
+        return OpenedGraph(given.lower(), graph, made.recipe)
     path = Path(given)
     if not path.suffix and not os.path.exists(path):  # noqa: PTH110 - which is no error for any name
         raise InputError(

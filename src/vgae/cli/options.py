@@ -22,7 +22,10 @@ PICTURES = ("latent", "training", "ranking", "reliability")  # the kinds that `v
 
 GraphName = Annotated[
     str,
-    typer.Argument(metavar="GRAPH", help="cora, citeseer, pubmed, or a file: csv, tsv, txt, parquet, graphml, npz."),
+    typer.Argument(
+        metavar="GRAPH",
+        help="cora, citeseer, pubmed, or a file: csv, tsv, txt, parquet, graphml, gml, gexf, net, mtx, npz.",
+    ),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 JSON_HELP = "Print one JSON object on standard output, and nothing else there."
@@ -43,7 +46,13 @@ class NodeTableOptions(Options):
     """A table with a row for each node."""
 
     features: Path | None = option(
-        None, convert=Path, help="Table of nodes, whose columns become features: csv, tsv, txt, parquet."
+        None,
+        convert=Path,
+        help="Table of nodes, whose columns become features, or a list of their ids: csv, tsv, txt, parquet; or "
+        "features alone: json, npz, mtx.",
+    )
+    labels: Path | None = option(
+        None, convert=Path, help="Table with the class of each node, where that is not in the features' table."
     )
 
 
@@ -65,6 +74,7 @@ class OtherGraphOptions(Options):
     weight: str | None = same_option(LinkOptions, "weight")
     delimiter: str | None = same_option(LinkOptions, "delimiter")
     header: bool | None = same_option(LinkOptions, "header")
+    bipartite: bool = same_option(LinkOptions, "bipartite")
     features: Path | None = option(
         None, convert=Path, help="Table of the nodes of that graph, or of new nodes to add to the run's."
     )
@@ -107,6 +117,18 @@ def given_options(options: Options) -> dict[str, Any]:
         for each in options_of(type(options))
         if getattr(options, each.name) != each.default
     }
+
+
+def as_arguments(options: Options) -> list[str]:
+    """The arguments of a command line that give these options."""
+    found: list[str] = []
+    for each in options_of(type(options)):
+        value = getattr(options, each.name)
+        if value == each.default:
+            continue
+        flags = _flag(each).split("/")
+        found += [flags[0 if value else -1]] if each.kind is bool else [flags[0], str(value)]
+    return found
 
 
 # ----------------------------------------------------------------------------------------------- from options to typer

@@ -111,7 +111,7 @@ def judge_otherwise(
         scores = evaluate_labels(model.transform(), labels_for(split.train, labels))
         described["labels"] = scores.to_json()
         if not as_json:
-            print_labels({str(summary["model"]).upper(): scores})
+            print_labels({str(summary.get("model", summary.get("baseline"))).upper(): scores})
     if as_json:
         print_json(described)
 

@@ -5,30 +5,37 @@ from typing import Any
 
 from vgae.experiments.paper import paper_result
 from vgae.model.spec import FAMILIES
+from vgae.runs.baseline_run import BaselineRun
 from vgae.runs.run import Run
 
 
-def run_summary(folder: Path, run: Run) -> dict[str, Any]:
+def run_summary(folder: Path, run: Run | BaselineRun) -> dict[str, Any]:
     """What a run is and how well it does, for JSON."""
-    return {
-        "run": str(folder),
-        "model": run.config.model,
-        "dataset": run.facts.dataset,
-        "features": run.facts.num_features > 0,
-        "objective": run.facts.objective,
-        "objective_reason": run.facts.objective_reason,
-        "iterations": run.history[-1].iteration,
-        "best_iteration": run.facts.best_iteration,
+    about = {"run": str(folder), "dataset": run.facts.dataset}
+    scores = {
         "seconds": run.facts.seconds,
         "split": run.split.content_hash,
         "protocol": "paper",
         "validation": run.metrics.get("validation"),
         "test": run.metrics.get("test"),
     }
+    if isinstance(run, BaselineRun):
+        return about | {"baseline": run.config.method, "features": False} | scores
+    trained = {
+        "model": run.config.model,
+        "features": run.facts.num_features > 0,
+        "objective": run.facts.objective,
+        "objective_reason": run.facts.objective_reason,
+        "iterations": run.history[-1].iteration,
+        "best_iteration": run.facts.best_iteration,
+    }
+    return about | trained | scores
 
 
-def paper_scores(run: Run) -> tuple[float, float] | None:
+def paper_scores(run: Run | BaselineRun) -> tuple[float, float] | None:
     """The AUC and AP that the paper reports for the same model on the same dataset, if it does."""
+    if isinstance(run, BaselineRun):
+        return paper_result(run.facts.dataset, run.config.method, features=True)
     if any(getattr(run.config, family) is not None for family in FAMILIES):
         return None  # a part of it is not the paper's
     return paper_result(run.facts.dataset, run.config.model, features=run.facts.num_features > 0)

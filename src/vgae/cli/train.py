@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,9 @@ from pathlib import Path
 from vgae.cli.exits import same_command
 from vgae.cli.opening import SplitOptions, open_graph
 from vgae.cli.options import PICTURES, GraphName, Json, TableOptions
+from vgae.cli.seeds import train_seeds
 from vgae.cli.summary import paper_scores, run_summary
+from vgae.cli.verdict import Asked, judge_run, print_verdict
 from vgae.errors import StoppedError
 from vgae.options import Options, option
 from vgae.report.console import print_json, print_scores
@@ -18,6 +20,7 @@ from vgae.runs.checkpoint import saved_iteration
 from vgae.runs.files import CHECKPOINT, CONFIG
 from vgae.runs.folder import Stage, stage_of
 from vgae.runs.make import Destination, Reporter, Source, make_run
+from vgae.runs.run import Run
 from vgae.screen import note, visible
 from vgae.train.config import Config, choose_device
 from vgae.train.progress import ProgressBar
@@ -35,33 +38,98 @@ class FolderOptions(Options):
     )
 
 
+@dataclass(frozen=True)
+class JudgingOptions(Options):
+    """How a training is judged."""
+
+    seeds: int | None = option(
+        None,
+        least=1,
+        most=1000,
+        help="Train from so many seeds (--seed, the next, …) on the same split, into OUT/seed-N; "
+        "gives means and standard errors.  [default: one training]",
+    )
+    verdict: bool = option(True, flag="--no-verdict", help="Whether to compare the model with cheap heuristics.")
+    compare: bool = option(
+        False, help="Train the same model without features and with scaled ones too, to see whether features help."
+    )
+
+
 def train(
     graph: GraphName,
     config: Config,
     split: SplitOptions,
     output: FolderOptions,
+    judging: JudgingOptions,
     tables: TableOptions,
     as_json: Json = False,
 ) -> None:
-    """Train a model on a graph, score it and save it."""
+    """Train a model on a graph, score it, save it, and say how it compares."""
     choose_device(config.device)
     opened = open_graph(graph, tables, split.time)
     source = Source(split.apply(opened), visible(opened.name), opened.recipe)
-    suffix = "" if config.features else "-no-features"
-    folder = output.out or Path("runs") / f"{Path(opened.name).stem}-{config.model}{suffix}"
-    to = Destination(folder, output.overwrite, output.resume, output.checkpoint_every)
-    with resume_hint(folder):
-        if as_json:
-            print_json(run_summary(folder, make_run(source, config, to, QuietReporter())))
-            return
-        with ScreenReporter(config, to, f"{opened.name}: {opened.graph} · {opened.graph.cleaning}") as reporter:
-            run = make_run(source, config, to, reporter)
-        if reporter.trained:
-            note(f"trained {config.model.upper()} in {run.facts.seconds:.1f} s, saved in {folder}")
-            for picture in (folder / f"{kind}.png" for kind in PICTURES):
-                if picture.exists():
-                    note(f"{picture}: this picture is of the previous run; vgae plot draws it again")
-        print_scores(run.metrics, paper_scores(run), ("auc", "ap"))
+    asked = Asked(graph, config, split, tables, opened, source.split)
+    if judging.compare:
+        asked.require_features()
+    to = Destination(_folder(asked, output, judging), output.overwrite, output.resume, output.checkpoint_every)
+    train_one = _quietly if as_json else _on_screen
+    if judging.seeds is not None:
+        _train_seeds(asked, to, judging, as_json, lambda *each: train_one(source, asked, *each))
+        return
+    with resume_hint(to.folder):
+        run = train_one(source, asked, config, to)
+        if not as_json:
+            print_scores(run.metrics, paper_scores(run), ("auc", "ap"))
+        found = judge_run(run, asked, with_variants=judging.compare) if judging.verdict or judging.compare else None
+    if as_json:
+        print_json(run_summary(to.folder, run) | {"verdict": found.to_json() if found else None})
+    elif found:
+        print_verdict(found)
+
+
+def _folder(asked: Asked, output: FolderOptions, judging: JudgingOptions) -> Path:
+    suffix = "" if asked.config.features else "-no-features"
+    seeds = "" if judging.seeds is None else "-seeds"
+    return output.out or Path("runs") / f"{asked.stem}-{asked.config.model}{suffix}{seeds}"
+
+
+def _quietly(source: Source, asked: Asked, config: Config, to: Destination) -> Run:
+    """Train, and print nothing."""
+    del asked
+    return make_run(source, config, to, QuietReporter())
+
+
+def _on_screen(source: Source, asked: Asked, config: Config, to: Destination) -> Run:
+    """Train, and show the progress."""
+    graph = asked.opened.graph
+    with ScreenReporter(config, to, f"{asked.opened.name}: {graph} · {graph.cleaning}") as reporter:
+        run = make_run(source, config, to, reporter)
+    if reporter.trained:
+        note(f"trained {config.model.upper()} in {run.facts.seconds:.1f} s, saved in {to.folder}")
+        for picture in (to.folder / f"{kind}.png" for kind in PICTURES):
+            if picture.exists():
+                note(f"{picture}: this picture is of the previous run; vgae plot draws it again")
+    return run
+
+
+def _train_seeds(
+    asked: Asked,
+    to: Destination,
+    judging: JudgingOptions,
+    as_json: bool,
+    train_one: Callable[[Config, Destination], Run],
+) -> None:
+    """Train from several seeds; the verdict is on the run that is best by validation."""
+    found = train_seeds(judging.seeds or 1, asked.config, to, train_one)
+    if not as_json:
+        found.print()
+    best = found.runs[found.best]
+    verdict = judge_run(best, asked, with_variants=judging.compare) if judging.verdict or judging.compare else None
+    if as_json:
+        runs = [run_summary(folder, run) for folder, run in found.runs.items()]
+        print_json(found.to_json() | {"runs": runs, "verdict": verdict.to_json() if verdict else None})
+    elif verdict:
+        print_verdict(verdict)
 
 
 class QuietReporter(Reporter):

@@ -17,15 +17,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vgae.errors import InputError
+from vgae.estimators.baseline import Baseline
 from vgae.estimators.classifier import PairClassifier, require_graph, training_of
 from vgae.estimators.fitted import Fitted
-from vgae.estimators.predict import FloatArray
+from vgae.estimators.links import FloatArray
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.io.plain import as_path
 from vgae.model.spec import FAMILIES, find
 from vgae.options import options_of, true_or_false
+from vgae.runs.baseline_run import BaselineRun
 from vgae.runs.checkpoint import FolderCheckpointer
-from vgae.runs.files import read_run
+from vgae.runs.files import read_any_run
 from vgae.runs.fingerprint import Fingerprint
 from vgae.runs.folder import new_run_folder
 from vgae.runs.run import Run
@@ -213,7 +215,9 @@ class VGAE(_GraphAutoEncoder):
 ESTIMATORS: dict[str, type[GAE] | type[VGAE]] = {"gae": GAE, "vgae": VGAE}
 
 
-def load(folder: str | Path) -> GAE | VGAE:
-    """The fitted estimator that is saved in a run folder."""
-    run = read_run(as_path(folder, "folder"))
+def load(folder: str | Path) -> Any:
+    """The model that is saved in a run folder, fitted: a `GAE`, a `VGAE` or a `Baseline`."""
+    run = read_any_run(as_path(folder, "folder"))
+    if isinstance(run, BaselineRun):
+        return Baseline.from_run(run)
     return ESTIMATORS[run.config.model].from_run(run)

@@ -9,10 +9,12 @@ import numpy.typing as npt
 from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags, TransformerTags
 
 from vgae.errors import InputError
-from vgae.estimators.predict import FloatArray, Predictor
+from vgae.estimators.links import FloatArray
+from vgae.estimators.predict import Predictor
 from vgae.evaluation.evaluate import score_held_out
 from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.folds import LinkShuffleSplit
+from vgae.graph.lookup import find_pairs
 from vgae.graph.pairs import IntArray, distinct
 from vgae.graph.samples import LinkSamples, check_labels, codes_of, held_out_of
 from vgae.graph.split import VAL_FRACTION, HeldOut
@@ -39,11 +41,11 @@ class PairClassifier(Predictor):
         return np.array([0, 1])
 
     def decision_function(self, pairs: npt.ArrayLike) -> FloatArray:
-        """Logits of links between pairs of node indices (M×2): `logits` by scikit-learn's name."""
+        """Logits of links between pairs of node indices or ids (M×2): `logits` by scikit-learn's name."""
         return self.logits(pairs)
 
     def predict(self, pairs: npt.ArrayLike) -> IntArray:
-        """1 for each pair of node indices (M×2) whose logit is above 0, else 0.
+        """1 for each pair of node indices or ids (M×2) whose logit is above 0, else 0.
 
         Where the loss weights links up, as it does by default, that is the more likely answer if as many of the pairs
         are links as not; of all pairs far fewer are, which `predict_proba` knows.
@@ -53,13 +55,14 @@ class PairClassifier(Predictor):
     def score(self, held_out: Any, y: npt.ArrayLike | None = None) -> float:
         """AUC as a fraction of 1: one number, which scikit-learn's tools compare models by.
 
-        On held-out pairs, or on pairs of node indices (M×2) with labels `y`, 1 for a link and 0 for a non-link.
+        On held-out pairs, or on pairs of node indices or ids (M×2) with labels `y`, 1 for a link and 0 for a non-link.
         `metrics` has AP beside it, and `vgae.evaluate` more.
         """
         if isinstance(held_out, HeldOut) or (y is None and not isinstance(held_out, LinkSamples)):
             return self.metrics(held_out)["auc"]
         # Without the warning that `metrics` gives about links seen in training: tools ask for the score on these too.
-        return auc_and_ap(*score_held_out(self, held_out_of(held_out, y)))["auc"]
+        pairs = find_pairs(self.graph_, held_out)
+        return auc_and_ap(*score_held_out(self, held_out_of(pairs, y)))["auc"]
 
     def transform(self, graph: Any = None) -> FloatArray:
         """Embeddings (N×latent_dim) over the training graph or another, as `Predictor` has it; samples are refused."""

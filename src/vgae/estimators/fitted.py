@@ -12,14 +12,39 @@ import torch
 from torch import Tensor
 
 from vgae.errors import InputError
+from vgae.estimators.links import Scored
 from vgae.evaluation.held_out import num_links_among
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import Pairs, check_pairs
+from vgae.graph.lookup import find_pairs
+from vgae.graph.pairs import Pairs
 from vgae.machine import working_on
+from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
+from vgae.ops import LogitRows
 from vgae.runs.run import Run
 
 NO_PAIRS: Pairs = np.empty((0, 2), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelScorer:
+    """A trained model at the embeddings of a graph's nodes (N×d)."""
+
+    model: AutoEncoder
+    z: Tensor
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the two directions of a pair have one logit."""
+        return self.model.decoder.symmetric
+
+    def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
+        """Logits of pairs of node indices (M×2)."""
+        return self.model.score_pairs(self.z, pairs)
+
+    def rows(self) -> LogitRows:
+        """The logits of all pairs, by rows."""
+        return self.model.rows(self.z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +68,24 @@ class Fitted:
         """Whether the graph is the one that the model was trained on."""
         return self.graph is self.run.split.train
 
+    @property
+    def scored(self) -> Scored:
+        """What scores the pairs of the graph; probabilities are calibrated as they were on the model's own."""
+        scorer = ModelScorer(self.run.model, self.latent["mean"])
+        own = self.on_own_graph
+        return Scored(
+            scorer,
+            self.graph,
+            self.excluded_pairs,
+            calibrate=lambda: self.run.calibration,
+            num_links=self.run.split.num_graph_links if own else self.graph.num_edges,
+            validation=self.run.split.val.links if own else NO_PAIRS,
+        )
+
     def on(self, graph: Graph, device: torch.device, known: npt.ArrayLike | None) -> Fitted:
         """The same model on another graph."""
         latent = self.encode(graph, device)
-        excluded = NO_PAIRS if known is None else check_pairs(known, graph.num_nodes, "known")
+        excluded = NO_PAIRS if known is None else find_pairs(graph, known, "known")
         if self._is_part_of(graph):
             excluded = np.concatenate([excluded, self.excluded_pairs])
         return replace(self, graph=graph, latent=latent, excluded_pairs=excluded, checkpoint=None)

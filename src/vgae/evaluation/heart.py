@@ -32,7 +32,7 @@ from vgae.evaluation.evaluate import Scorer
 from vgae.evaluation.metrics import metrics_of_ranks
 from vgae.evaluation.pagerank import PageRank
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs
+from vgae.graph.pairs import IntArray, Pairs, check_pairs
 from vgae.graph.split import LinkSplit
 from vgae.options import whole_number
 
@@ -114,7 +114,7 @@ class _Sampler:
         self.adjacency = graph.adjacency.astype(np.float64)
         self.shares = sp.csr_array(self.adjacency @ sp.diags_array(1 / degrees))
         self.unit = _unit_rows(graph)
-        self.sides: AnyArray | None = getattr(graph, "sides", None)  # of a bipartite graph, whose links go across
+        self.sides = graph.sides  # of a bipartite graph, whose links go across
 
     def blocks(self) -> Iterator[_Block]:
         """The chosen nodes of all ends, in the order of the walks that they need."""

@@ -20,6 +20,7 @@ from vgae.words import count, shown
 
 FloatArray = npt.NDArray[np.float32]
 DirectionArray = npt.NDArray[np.int8]
+SideArray = npt.NDArray[np.uint8]
 FORWARD, BACKWARD, BOTH = 1, -1, 0  # of an edge (i, j) with i < j: from i to j, from j to i, both
 WEIGHTS_ARE = "a weight is a number above 0 and at most 3.4e38"
 MAX_NODES = 100_000_000  # beyond, codes and ranks of pairs would no longer be exact in 64 bits
@@ -111,6 +112,20 @@ def check_directions(directions: Any, num_edges: int) -> DirectionArray:
     if array.shape != (num_edges,) or not np.isin(array, (FORWARD, BACKWARD, BOTH)).all():
         raise InputError(problem)
     return owned(array.astype(np.int8, copy=False))
+
+
+def check_sides(sides: Any, num_nodes: int, edges: Pairs) -> SideArray:
+    """A side for each node of a bipartite graph, whose links go across."""
+    problem = f"sides: 0 or 1 is needed for every node, {num_nodes} in all."
+    array = as_real(sides, problem)
+    if array.shape != (num_nodes,) or not np.isin(array, (0, 1)).all():
+        raise InputError(problem)
+    own = owned(array.astype(np.uint8, copy=False))
+    same = own[edges[:, 0]] == own[edges[:, 1]]
+    if same.any():
+        i, j = edges[int(same.argmax())].tolist()
+        raise InputError(f"sides: the link between the nodes {i} and {j} stays on one side, but all have to go across.")
+    return own
 
 
 def check_features(features: Any, num_nodes: int) -> FloatArray | sp.csr_array:

@@ -190,7 +190,7 @@ class _Tidy:
         pairs = canonical(check_pairs(given.pairs, self.graph.num_nodes, given.name))
         proper = pairs[pairs[:, 0] != pairs[:, 1]]
         ranks = to_ranks(proper, self.graph.num_nodes)
-        sides = getattr(self.graph, "sides", None)
+        sides = self.graph.sides
         inside = np.zeros(len(proper), dtype=bool) if sides is None else sides[proper[:, 0]] == sides[proper[:, 1]]
         if inside.any():
             raise InputError(

@@ -26,22 +26,25 @@ from vgae.graph import convert, hooks
 from vgae.graph.checks import (
     DirectionArray,
     FloatArray,
+    SideArray,
     check_directions,
     check_edges,
     check_features,
     check_node_ids,
     check_num_nodes,
     check_of_nodes,
+    check_sides,
     check_weights,
     frozen,
     own_weights,
 )
 from vgae.graph.cleaning import Cleaning, check_cleaning, simplify
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains
+from vgae.graph.features import normalize
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains, num_pairs
 from vgae.options import true_or_false
 from vgae.words import count, shown
 
-PARTS = ("features", "labels", "node_ids", "weights", "directions", "cleaning")
+PARTS = ("features", "labels", "node_ids", "weights", "directions", "cleaning", "sides")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,8 +54,9 @@ class Graph:
     `features` is an N×D matrix of float32, a NumPy array or a SciPy CSR array; `labels` and `node_ids` have one entry
     per node, of any type that can be stored: text, numbers and tuples of these, but no dates or other objects; the
     label -1 means none. `weights` (float32, above 0) and `directions` (FORWARD, BACKWARD or BOTH) have one entry per
-    edge. Arrays that are given stay the caller's: what somebody could still change is copied. Make a graph with
-    `from_edges`, `from_scipy`, `from_networkx`, `from_pyg` or `from_frame`.
+    edge; `sides` is 0 or 1 for each node of a bipartite graph, whose links all go across. Arrays that are given stay
+    the caller's: what somebody could still change is copied. Make a graph with `from_edges`, `from_scipy`,
+    `from_networkx`, `from_pyg` or `from_frame`.
     """
 
     num_nodes: int
@@ -63,6 +67,7 @@ class Graph:
     cleaning: Cleaning = field(default_factory=Cleaning)
     weights: FloatArray | None = None
     directions: DirectionArray | None = None
+    sides: SideArray | None = None
 
     def __post_init__(self) -> None:
         self._check(_CHECKS)
@@ -171,8 +176,8 @@ class Graph:
     def from_frame(cls, links: Any, **options: Any) -> Graph:
         """A graph from a pandas or polars data frame, or an Arrow table, whose rows are links between ids.
 
-        `options` are those of `vgae.read_graph`: source, target, weight, directed; `nodes`, another frame whose rows
-        are nodes, with id, label, standardise, impute. Columns are found and ids understood as in files.
+        `options` are those of `vgae.read_graph`: source, target, weight, directed, bipartite; `nodes`, another frame
+        whose rows are nodes, with id, label, standardise, impute, normalize. Columns and ids are found as in files.
         """
         graph: Graph = hooks.call("read_frame", links, **options).graph
         return graph
@@ -210,7 +215,7 @@ class Graph:
         return self._derived(**changes)
 
     def with_parts(self, **parts: Any) -> Graph:
-        """The same nodes and edges with other features, labels, node_ids, weights, directions or cleaning.
+        """The same nodes and edges with other features, labels, node_ids, weights, directions, sides or cleaning.
 
         None leaves a part out. Only what is given is checked; `dataclasses.replace` checks everything again.
         """
@@ -222,6 +227,11 @@ class Graph:
     def without_features(self) -> Graph:
         """The same graph with its features left out."""
         return self.with_parts(features=None)
+
+    def normalized(self, how: str) -> Graph:
+        """The same graph with rows of features of unit length ("rows"), or columns between -1 and 1 ("columns")."""
+        scaled = None if self.features is None else normalize(self.features, how)
+        return self.with_parts(features=scaled)
 
     # ---------------------------------------------------------------------------------------------------- contents
 
@@ -240,6 +250,19 @@ class Graph:
         """Whether the links have a direction."""
         return self.directions is not None
 
+    @property
+    def num_candidate_pairs(self) -> int:
+        """How many pairs of different nodes could be links: all of them, or those across of a bipartite graph."""
+        if self.sides is None:
+            return num_pairs(self.num_nodes)
+        second = int(np.count_nonzero(self.sides))
+        return second * (self.num_nodes - second)
+
+    @property
+    def density(self) -> float:
+        """The share of the candidate pairs that are links."""
+        return self.num_edges / self.num_candidate_pairs
+
     @cached_property
     def adjacency(self) -> sp.csr_array:
         """A as a symmetric CSR array of float32 ones, indices sorted: what is a link, whatever its weight."""
@@ -252,7 +275,7 @@ class Graph:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of nodes, edges, features, weights and directions: equal for equal graphs on every machine."""
+        """SHA-256 of nodes, edges, features, weights, directions and sides: equal for equal graphs on every machine."""
         digest = hashlib.sha256(f"{self.num_nodes},{self.num_edges},{self.num_features}".encode())
         digest.update(self.edges.astype("<i8").tobytes())
         if self.features is not None:
@@ -263,6 +286,8 @@ class Graph:
             digest.update(b"weights" + self.weights.astype("<f4").tobytes())
         if self.directions is not None:
             digest.update(b"directions" + self.directions.tobytes())
+        if self.sides is not None:
+            digest.update(b"sides" + self.sides.tobytes())
         return digest.hexdigest()
 
     @cached_property
@@ -273,6 +298,16 @@ class Graph:
     @cached_property
     def _index_by_id(self) -> dict[Hashable, int]:
         return {node: index for index, node in enumerate(self.ids)}
+
+    @cached_property
+    def _index_by_text(self) -> dict[str, int]:
+        """Of ids that are no text, by what they read as."""
+        return {str(node): index for index, node in enumerate(self.ids) if not isinstance(node, str)}
+
+    def place_of(self, node: Hashable) -> int | None:
+        """The index of the node with this id or, for a text that is no id, with the id that reads so; None without."""
+        found = self._index_by_id.get(node)
+        return self._index_by_text.get(node) if found is None and isinstance(node, str) else found
 
     def _index(self, node: Any) -> int:
         if self.node_ids is not None:
@@ -304,6 +339,7 @@ class Graph:
 
     def __repr__(self) -> str:
         kind = ("directed " if self.directed else "") + ("weighted " if self.weights is not None else "")
+        kind = ("bipartite " if self.sides is not None else "") + kind
         parts = [count(self.num_nodes, "node"), count(self.num_edges, f"{kind}edge")]
         if self.features is not None:
             parts.append(count(self.num_features, f"{'sparse' if sp.issparse(self.features) else 'dense'} feature"))
@@ -349,4 +385,5 @@ _CHECKS: dict[str, Callable[[Graph, Any], Any]] = {  # in this order: each may r
     "node_ids": lambda graph, value: check_node_ids(value, graph.num_nodes),
     "weights": lambda graph, value: own_weights(value, graph.num_edges),
     "directions": lambda graph, value: check_directions(value, graph.num_edges),
+    "sides": lambda graph, value: check_sides(value, graph.num_nodes, graph.edges),
 }

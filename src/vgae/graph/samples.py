@@ -24,7 +24,7 @@ from vgae.graph.split import EDGE_VALUES, HeldOut
 from vgae.options import whole_number
 from vgae.words import shown
 
-NODE_PARTS = ("num_nodes", "features", "labels", "node_ids")
+NODE_PARTS = ("num_nodes", "features", "labels", "node_ids", "sides")
 LABELS_ARE = "1 for a link and 0 for a non-link"
 
 Labels = npt.NDArray[np.bool_]

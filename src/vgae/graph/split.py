@@ -30,6 +30,7 @@ from vgae.words import count, shown
 
 PARTS = ("train", "val_links", "val_non_links", "test_links", "test_non_links")
 EDGE_VALUES = ("weights", "directions")
+STORED_VALUES = (*EDGE_VALUES, "sides")
 VAL_FRACTION, TEST_FRACTION = 0.05, 0.10  # the paper's
 
 
@@ -91,13 +92,13 @@ class LinkSplit:
         return dict(zip(PARTS, (self.train.edges, *held_out), strict=True))
 
     def edge_values(self) -> dict[str, AnyArray]:
-        """What the training graph knows of its edges beside their ends."""
-        found = {name: getattr(self.train, name) for name in EDGE_VALUES}
+        """What the training graph knows of its edges beside their ends, and the sides of its nodes."""
+        found = {name: getattr(self.train, name) for name in STORED_VALUES}
         return {name: values for name, values in found.items() if values is not None}
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of all pairs, and of weights and directions if any: equal for equal splits on every machine."""
+        """SHA-256 of all pairs, and of weights, directions and sides if any: equal for equal splits everywhere."""
         return hash_of(self.train.num_nodes, self.parts(), self.edge_values())
 
     def audit(self) -> None:

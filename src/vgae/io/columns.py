@@ -87,6 +87,12 @@ def without_encoding(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
+def with_prefix(column: pa.ChunkedArray, prefix: str) -> pa.ChunkedArray:
+    """Ids with a text in front of each."""
+    text = column.cast(pa.large_string())
+    return pc.binary_join_element_wise(pa.scalar(prefix, pa.large_string()), text, pa.scalar("", pa.large_string()))
+
+
 def first_true(mask: pa.ChunkedArray) -> int | None:
     """The place of the first that is true."""
     if not pc.any(mask).as_py():

@@ -1,7 +1,6 @@
 """Embeddings out, as files and tables: one row per node, its id first."""
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from vgae.errors import InputError
 from vgae.graph.convert import to_array
 from vgae.graph.pairs import AnyArray
 from vgae.io.exports import require_utf8, without_formulas, writing
+from vgae.io.frames import arrow_ids, pandas_frame, pandas_index
 from vgae.io.ids import pack_ids
 from vgae.io.npz import write_npz
 
@@ -23,19 +23,12 @@ EMBEDDINGS = (".csv", ".parquet", ".npz", ".txt")
 
 def arrow_table(ids: Sequence[Any], embeddings: npt.NDArray[np.float32]) -> pa.Table:
     """An Arrow table: `id`, then z1, z2, …; ids that are not all whole numbers become text."""
-    keys = to_array(ids)
-    names = pa.array(keys if keys.dtype.kind in "iu" else [str(name) for name in ids])
-    return pa.table({"id": names} | dict(zip(_columns(embeddings), embeddings.T, strict=True)))
+    return pa.table({"id": arrow_ids(ids)} | dict(zip(_columns(embeddings), embeddings.T, strict=True)))
 
 
 def data_frame(ids: Sequence[Any], embeddings: npt.NDArray[np.float32]) -> Any:
     """A pandas data frame with the columns z1, z2, … and the ids, as they are, for its index."""
-    try:
-        pandas = import_module("pandas")
-    except ImportError:
-        raise InputError("A data frame needs pandas; install it with pip install pandas.") from None
-    index = pandas.Index(to_array(ids), tupleize_cols=False, name="id")
-    return pandas.DataFrame(embeddings, index=index, columns=_columns(embeddings))
+    return pandas_frame(embeddings, index=pandas_index(ids, "id"), columns=_columns(embeddings))
 
 
 def write_embeddings(

@@ -18,6 +18,11 @@ def without_formulas(ids: Iterable[Any]) -> list[Any]:
     return [f"'{name}" if isinstance(name, str) and name.startswith(FORMULAS) else name for name in ids]
 
 
+def json_id(name: Any) -> int | str:
+    """An id in JSON: whole numbers stay numbers, everything else is text."""
+    return name if type(name) is int else str(name)
+
+
 def require_utf8(path: Path, texts: Iterable[str], instead: str) -> None:
     """Refuse text that no file in UTF-8 can hold: half of a character, which Python and JSON allow."""
     for text in texts:

@@ -20,15 +20,18 @@ from vgae.graph.checks import BACKWARD, FORWARD
 from vgae.graph.convert import to_array
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, Pairs
+from vgae.io.assemble import LoadedGraph
+from vgae.io.bipartite import prefixes_of, sides_with_more
 from vgae.io.columns import as_weights, first_true
+from vgae.io.features import apply_recipe
+from vgae.io.formats import TABLES
 from vgae.io.links import read_links_among
 from vgae.io.nodes import NodeTable, read_nodes, require_one_row_each
 from vgae.io.options import LinkOptions, NodeOptions, require_none_left, take
 from vgae.io.plain import as_path
-from vgae.io.recipe import FeatureRecipe, build_features, notes_on
+from vgae.io.recipe import FeatureRecipe
 from vgae.io.source import Origin, SourceTable
-from vgae.io.tables import LoadedGraph
-from vgae.io.unpack import enough_memory
+from vgae.io.unpack import enough_memory, suffix_of
 from vgae.words import count
 
 OF_LINKS = ("source", "target", "weight", "delimiter", "header")
@@ -62,7 +65,10 @@ def read_more(
         features: Any = graph.features
         node_notes: tuple[str, ...] = ()
         if nodes is not None:
-            table = read_nodes(as_path(nodes, "nodes"), NodeOptions(id=id))
+            listed = "coordinates" if recipe is not None and recipe.of_entries else None
+            path = as_path(nodes, "nodes")
+            asked = NodeOptions(id=id, feature_format=listed if suffix_of(path) in TABLES else None)
+            table = read_nodes(path, asked)
             new = pa.concat_arrays(table.ids.cast(pa.large_string()).chunks)
             _require_new(new, known, table.origin)
             more, filled = _features_of(table, recipe, graph.num_features)
@@ -70,15 +76,20 @@ def read_more(
             names += [int(name) for name in new.to_pylist()] if _are_whole(names, table) else new.to_pylist()
             known = pa.concat_arrays([known, new])
         pairs, weights = _rows_of(graph)
+        starts = None if graph.sides is None else prefixes_of(graph.ids, graph.sides)
+        added: Pairs = np.empty((0, 2), dtype=np.int64)
         if links is not None:
             where = "the node table has no row for it" if nodes else "there is no table of new nodes (features)"
-            added, read = read_links_among(as_path(links, "links"), known, of_links, f"which is not known, and {where}")
+            otherwise = f"which is not known, and {where}"
+            added, read = read_links_among(as_path(links, "links"), known, of_links, otherwise, starts or ("", ""))
             pairs = np.concatenate([pairs, added])
             weights = _with_weights(weights, read, of_links.weight)
         larger = Graph.from_edges(pairs, num_nodes=len(known), weights=weights, directed=graph.directed)
         more_links, more_nodes = larger.num_edges - graph.num_edges, larger.num_nodes - graph.num_nodes
         note = f"{count(more_links, 'link')} and {count(more_nodes, 'node')} added"
         larger = larger.with_parts(features=features, node_ids=to_array(names), labels=_labels_of(graph, len(known)))
+        if graph.sides is not None:
+            larger = larger.with_parts(sides=sides_with_more(graph.sides, names, starts, added))
         return LoadedGraph(larger, (note,), recipe, None if nodes is None else str(nodes), node_notes)
 
 
@@ -117,15 +128,15 @@ def _require_new(names: pa.Array, known: pa.Array, origin: Origin) -> None:
 
 def _features_of(table: NodeTable, recipe: FeatureRecipe | None, num_features: int) -> tuple[Any, tuple[str, ...]]:
     """The features of new nodes, and what was filled in or unknown."""
-    if recipe is None:
-        recipe = FeatureRecipe.as_they_are(table.columns)
-        if len(recipe.columns) != num_features:
-            raise InputError(
-                f"{table.origin.name}: {count(len(recipe.columns), 'column')} besides the ids, but the model was "
-                f"trained on {count(num_features, 'feature')}."
-            )
-    encoded = recipe.encode(table.columns, table.origin)
-    return build_features(encoded, np.arange(len(table.ids))), notes_on(encoded)
+    recipe = recipe or FeatureRecipe(())
+    width = table.columns.num_columns if table.entries is None else table.entries.matrix.shape[1]
+    if not recipe.columns and width != num_features:
+        raise InputError(
+            f"{table.origin.name}: {count(width, 'column')} besides the ids, but the model was "
+            f"trained on {count(num_features, 'feature')}."
+        )
+    made = apply_recipe(recipe, table, np.arange(len(table.ids)))
+    return made.matrix, made.notes
 
 
 def _stacked(old: Any, new: Any) -> Any:

@@ -3,7 +3,7 @@
 A graph in an npz file has the arrays `edges` (rows of two node indices) and, as far as there are any, `num_nodes`,
 `features` (dense) or `feature_data`, `feature_indices`, `feature_indptr` and `num_features` (CSR), `labels`,
 `node_ids`, `weights` (one per row of edges), `directions` (1 for a row that goes from its first node to its second,
--1 for one that goes back, 0 for both).
+-1 for one that goes back, 0 for both), `sides` (0 or 1 for each node of a bipartite graph).
 """
 
 from dataclasses import astuple
@@ -26,6 +26,7 @@ COUNT = Expected("iu", (0,), "a whole number")
 OF_NODES = Expected("biufSU", (0, 1), "a text or number for each node")  # in whatever way `pack_ids` packs them
 WEIGHTS = Expected("iuf", (1,), "a number for each link")
 DIRECTIONS = Expected("iuf", (1,), "1, -1 or 0 for each link")
+SIDES = Expected("biu", (1,), "0 or 1 for each node")
 GRAPH_ARRAYS = {
     "edges": Expected("iuSU", (2,), "rows of two node indices (integers) or ids", required=True),
     "num_nodes": COUNT,
@@ -38,6 +39,7 @@ GRAPH_ARRAYS = {
     "node_ids": OF_NODES,
     "weights": WEIGHTS,
     "directions": DIRECTIONS,
+    "sides": SIDES,
     "cleaning": Expected("iu", (1,), "a list of whole numbers"),
 }
 
@@ -64,7 +66,7 @@ def write_graph(path: str | Path, graph: Graph) -> None:
         arrays["features"] = graph.features
     arrays |= {
         name: values
-        for name, values in (("weights", graph.weights), ("directions", graph.directions))
+        for name, values in (("weights", graph.weights), ("directions", graph.directions), ("sides", graph.sides))
         if values is not None
     }
     if graph.labels is not None:
@@ -93,11 +95,13 @@ def read_npz_graph(path: str | Path) -> Graph:
             directed=directed,
             num_nodes=int(parts["num_nodes"]) if "num_nodes" in parts else None,
             node_ids=None if by_index else ids,
-            features=_features(parts),
+            features=features_in(parts),
             labels=unpack_ids(parts["labels"]) if "labels" in parts else None,
         )
         if by_index and ids is not None:
             graph = graph.with_parts(node_ids=ids)
+        if "sides" in parts:
+            graph = graph.with_parts(sides=parts["sides"])
         if "cleaning" in parts:
             graph = graph.with_parts(cleaning=Cleaning(*parts["cleaning"].tolist()))
     except InputError as error:
@@ -126,7 +130,8 @@ def _directed_rows(parts: dict[str, AnyArray]) -> tuple[AnyArray, AnyArray | Non
     return np.concatenate([edges[there], edges[back][:, ::-1]]), weights, True
 
 
-def _features(parts: dict[str, AnyArray]) -> Any:
+def features_in(parts: dict[str, AnyArray]) -> Any:
+    """The features among the arrays of an npz, sparse or dense; None where there are none."""
     found = {name: parts[name] for name in SPARSE_FEATURES if name in parts}
     if not found.keys() - {"num_features"}:
         return parts.get("features")

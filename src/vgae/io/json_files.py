@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +38,18 @@ def read_json(path: Path, *, follow_links: bool = True) -> dict[str, Any]:
 
 def parse_json(data: bytes, path: Path) -> dict[str, Any]:
     """A JSON object out of the bytes of a file; NaN and infinity, which JSON does not know, are refused."""
-    try:
-        content = json.loads(data, parse_constant=_refuse_constant, parse_float=_finite_number)
-    except (MemoryError, RecursionError, ValueError) as error:
-        raise InputError(f"{path}: not readable as JSON ({error}).") from None
+    content = parse_any_json(data, path)
     if not isinstance(content, dict):
         raise InputError(f"{path}: expected a JSON object.")
     return content
+
+
+def parse_any_json(data: bytes, path: Path, objects: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """Any value of JSON, by the same rule; `objects` makes the objects in it of their names and values."""
+    try:
+        return json.loads(data, parse_constant=_refuse_constant, parse_float=_finite_number, object_pairs_hook=objects)
+    except (MemoryError, RecursionError, ValueError) as error:
+        raise InputError(f"{path}: not readable as JSON ({error}).") from None
 
 
 def json_limit() -> float:

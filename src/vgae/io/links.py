@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 
 from vgae.errors import InputError
 from vgae.graph.pairs import Pairs
-from vgae.io.columns import as_ids, as_numbers, as_text, first_true, holds_whole_numbers, plain
+from vgae.io.columns import as_ids, as_numbers, as_text, first_true, holds_whole_numbers, plain, with_prefix
+from vgae.io.formats import PARQUET
 from vgae.io.options import LinkOptions
 from vgae.io.sniff import ends_by_name
-from vgae.io.source import PARQUET, Origin, SourceTable, is_name, is_unnamed, listed, read_table
+from vgae.io.source import Origin, SourceTable, is_name, is_unnamed, listed, read_table
 from vgae.io.text import Wanted
 from vgae.io.unpack import suffix_of
 
@@ -56,17 +57,24 @@ def ends_of(table: SourceTable, options: LinkOptions) -> Ends:
     return Ends(ends, names, (*notes, *_notes_on_spaces(given, ends)))
 
 
-def read_links_among(path: Path, known: pa.Array, options: LinkOptions, otherwise: str) -> tuple[Pairs, SourceTable]:
-    """The rows of a table as pairs of places among known ids, and the table; another id is named by its row."""
+def read_links_among(
+    path: Path, known: pa.Array, options: LinkOptions, otherwise: str, starts: tuple[str, str] = ("", "")
+) -> tuple[Pairs, SourceTable]:
+    """The rows of a table as pairs of places among known ids, and the table; another id is named by its row.
+
+    `starts` is what known ids of the two columns may begin with although those of the table do not (`bipartite.py`).
+    """
     open_question = options.header is None and not any(map(is_name, options.columns))
     open_question = open_question and suffix_of(path) not in PARQUET
     table = read_link_table(path, options, known=set(known.to_pylist()))
     found = []
-    for place in _places(table, options)[0]:
+    for place, start in zip(_places(table, options)[0], starts, strict=True):
         name, origin = table.names[place], table.origin
         exact = as_text(origin, table.column(place), name)
         trimmed = pc.utf8_trim_whitespace(exact)
         places = pc.coalesce(pc.index_in(exact, value_set=known), pc.index_in(trimmed, value_set=known))
+        if start:
+            places = pc.coalesce(places, pc.index_in(with_prefix(trimmed, start), value_set=known))
         row = first_true(pc.is_null(places))
         if row is not None:
             if not trimmed[row].as_py():

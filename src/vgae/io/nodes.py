@@ -1,4 +1,7 @@
-"""Node tables: one row per node, its id, perhaps its label, and columns that become features (`recipe.py`)."""
+"""Node tables: one row per node, its id, perhaps its label, and columns that become features (`recipe.py`).
+
+Features may also come entry by entry or as a matrix (`entries.py`); a list of ids alone names nodes and their order.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,23 @@ from vgae.errors import InputError
 from vgae.graph.convert import text_array
 from vgae.graph.pairs import AnyArray, IntArray
 from vgae.io.columns import BoolArray, FloatArray, Numbers, as_ids, as_numbers, plain
+from vgae.io.entries import (
+    COORDINATES,
+    Entries,
+    ListedFeatures,
+    looks_like_coordinates,
+    read_json_features,
+    rows_of_matrix,
+    take_coordinates,
+)
+from vgae.io.formats import ARRAYS, LISTS, MATRICES, TABLES, refuse_unknown_features
+from vgae.io.matrix_market import read_matrix_market
+from vgae.io.npz_layouts import read_matrix
 from vgae.io.options import NodeOptions
 from vgae.io.sniff import id_by_name
 from vgae.io.source import Origin, SourceTable, is_name, is_unnamed, read_table
 from vgae.io.text import Wanted
+from vgae.io.unpack import is_stream, suffix_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,19 +44,44 @@ class NodeTable:
     labels: pa.ChunkedArray | None
     columns: pa.Table
     notes: tuple[str, ...] = ()
+    entries: Entries | None = None  # features in place of columns
+    id_name: str | None = None
+
+    @property
+    def is_list(self) -> bool:
+        """Whether there are only ids, whose order is that of the nodes."""
+        return self.id_name is not None and self.labels is None and self.columns.num_columns == 0
 
 
 def read_nodes(path: Path, options: NodeOptions) -> NodeTable:
-    """The node table in a file; where a column is asked for by name, the first row is a header."""
+    """What a file says of nodes; where a column of a table is asked for by name, its first row is a header."""
+    kind = suffix_of(path)
+    if kind in LISTS:
+        return _of_entries(read_json_features(path), Origin(str(path)), options)
+    if kind in ARRAYS + MATRICES:
+        matrix = read_matrix(path) if kind in ARRAYS else read_matrix_market(path)
+        return _of_entries(rows_of_matrix(path, matrix), Origin(str(path)), options)
+    if kind not in TABLES and not is_stream(path):
+        raise refuse_unknown_features(path)
     header = True if any(map(is_name, options.columns)) else None
-    return take_nodes(
-        read_table(path, Wanted(links=False, needed="a column of ids and one of values"), header=header), options
-    )
+    return take_nodes(read_table(path, Wanted(links=False, needed="ids", least=1), header=header), options)
+
+
+def _of_entries(listed: ListedFeatures, origin: Origin, options: NodeOptions) -> NodeTable:
+    """Features that are no columns, so that there are none to choose from, to standardise or to fill in."""
+    for name in ("id", "label", "standardise", "feature_format"):
+        if getattr(options, name) not in (None, False):
+            raise InputError(f"{name}: this is about the columns of a node table, and {origin.name} has none.")
+    return NodeTable(origin, listed.ids, None, pa.table({}), listed.notes, listed.entries)
 
 
 def take_nodes(table: SourceTable, options: NodeOptions) -> NodeTable:
     """A table taken apart into ids, labels and columns of features."""
     origin, names = table.origin, table.names
+    if options.feature_format == COORDINATES or (options.feature_format is None and looks_like_coordinates(table)):
+        listed = take_coordinates(table, options.id)
+        plain_options = NodeOptions(label=options.label, standardise=options.standardise)
+        return _of_entries(listed, origin, plain_options)
     place, notes = _place_of_ids(table) if options.id is None else (table.place_of(options.id), ())
     ids = as_ids(origin, table.column(place), names[place], "every row needs one")
     label = None if options.label is None else table.place_of(options.label)
@@ -58,12 +99,15 @@ def take_nodes(table: SourceTable, options: NodeOptions) -> NodeTable:
         None if label is None else table.column(label),
         table.data.select([names[other] for other in others if not is_unnamed(names[other])]),
         (*table.notes, *notes, *unnamed),
+        id_name=names[place],
     )
 
 
 def _place_of_ids(table: SourceTable) -> tuple[int, tuple[str, ...]]:
     """The column of ids where none is asked for, and what was assumed: the first, unless it only counts the rows."""
     names = table.names
+    if len(names) == 1:
+        return 0, ("a list of ids, in the order of the nodes",)
     if not is_unnamed(names[0]):
         return 0, (f"ids are the first column, {names[0]}",)
     counts = _counts_rows(table.column(0))
@@ -94,19 +138,20 @@ def _could_be_ids(column: pa.ChunkedArray) -> bool:
     return not broken and column.null_count == 0 and pc.count_distinct(column).as_py() == len(column)
 
 
-def require_one_row_each(codes: IntArray, ids: AnyArray, origin: Origin) -> None:
-    """No two rows may be about one node; `codes` are the places of their ids."""
+def require_one_row_each(codes: IntArray, ids: AnyArray, origin: Origin, *, entries: bool = False) -> None:
+    """No two rows may be about one node, by the places of their ids, unless all are `entries`, which is asked for."""
     order = np.argsort(codes, kind="stable")
     same = np.flatnonzero(codes[order][1:] == codes[order][:-1])
     if len(same):
         row, again = min((int(order[place]), int(order[place + 1])) for place in same)
         name, both = str(ids[codes[row]]), f"{origin.row(row)} and {origin.row(again)}"
-        raise InputError(f"{origin.name}: {both} are both about the node {name!r}; keep one of them.")
+        hint = "; if rows are entries (node, feature, value), say so (feature_format coordinates)" if entries else ""
+        raise InputError(f"{origin.name}: {both} are both about the node {name!r}; keep one of them{hint}.")
 
 
 def rows_of_nodes(codes: IntArray, ids: AnyArray, linked: BoolArray, nodes: NodeTable, links: Origin) -> IntArray:
     """For each node its row in the table, -1 where it has none; `codes` are the nodes of the rows."""
-    require_one_row_each(codes, ids, nodes.origin)
+    require_one_row_each(codes, ids, nodes.origin, entries=1 <= nodes.columns.num_columns <= 2)
     if not linked[codes].any():
         own, other = str(ids[codes[0]]), str(ids[int(np.argmax(linked))])
         raise InputError(

@@ -63,10 +63,26 @@ class Expected:
     required: bool = False
 
 
-def read_npz(path: str | Path, known: Mapping[str, Expected], *, content: bytes | None = None) -> dict[str, AnyArray]:
-    """The arrays of an npz, each as `known` expects it; `content` is what it holds, if that has been read already."""
+def read_npz(
+    path: str | Path, known: Mapping[str, Expected], *, content: bytes | None = None, only: bool = True
+) -> dict[str, AnyArray]:
+    """The arrays of an npz, each as `known` expects it; `content` is what it holds, if that has been read already.
+
+    Arrays that are not known are refused, or, where there may be others (`only` is false), left as they are, unread.
+    """
     with _open(as_path(path)) if content is None else io.BytesIO(content) as file:
-        return _read(file, known, str(path))
+        return _read(file, known, str(path), only=only)
+
+
+def names_in(path: str | Path) -> tuple[str, ...]:
+    """The names of the arrays in an npz, none of which is read."""
+    try:
+        with _open(as_path(path)) as file, zipfile.ZipFile(file) as archive:
+            return tuple(member.filename.removesuffix(SUFFIX) for member in archive.infolist())
+    except InputError:
+        raise
+    except UNREADABLE:
+        raise InputError(f"{path}: the file is damaged or not an npz file.") from None
 
 
 def _open(path: Path) -> BinaryIO:
@@ -93,13 +109,13 @@ def write_npz(path: Path, **arrays: Any) -> None:
         np.savez_compressed(file, **content)
 
 
-def _read(file: BinaryIO, known: Mapping[str, Expected], where: str) -> dict[str, AnyArray]:
+def _read(file: BinaryIO, known: Mapping[str, Expected], where: str, *, only: bool) -> dict[str, AnyArray]:
     try:
         with zipfile.ZipFile(file) as archive:
             _require_whole(archive)
             found: dict[str, AnyArray] = {}
             free = bytes_free() / 2  # what is read is copied when it becomes a graph
-            for key, member in _members(archive, known, where).items():
+            for key, member in _members(archive, known, where, only=only).items():
                 found[key] = _array(archive, member, key, known[key], free, where)
                 free -= found[key].nbytes
             return found
@@ -121,9 +137,13 @@ def _require_whole(archive: zipfile.ZipFile) -> None:
         raise ValueError("members are missing")
 
 
-def _members(archive: zipfile.ZipFile, known: Mapping[str, Expected], where: str) -> dict[str, zipfile.ZipInfo]:
-    """The members by the names of their arrays, none of them unknown, twice there or missing."""
+def _members(
+    archive: zipfile.ZipFile, known: Mapping[str, Expected], where: str, *, only: bool
+) -> dict[str, zipfile.ZipInfo]:
+    """The members by the names of their arrays, none of them twice there or missing, nor unknown if `only` is true."""
     members = archive.infolist()
+    if not only:
+        members = [member for member in members if member.filename.removesuffix(SUFFIX) in known]
     names = [member.filename.removesuffix(SUFFIX) for member in members]
     missing = [key for key, expected in known.items() if expected.required and key not in names]
     if missing:

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from vgae.errors import InputError
+from vgae.graph.features import NORMALIZATIONS
 from vgae.options import Options, option, options_of
 
 IMPUTATIONS = ("mean", "zero")
+FEATURE_FORMATS = ("table", "coordinates")
 
 Asked = TypeVar("Asked", bound=Options)
 
@@ -36,9 +38,14 @@ class LinkOptions(Options):
     delimiter: str | None = option(None, convert=_check_delimiter, help="Character between the columns of a table.")
     header: bool | None = option(None, flag="--header/--no-header", help="Whether a table's first row is a header.")
     weight: str | None = option(
-        None, convert=str, help="Column with the weight of a link, or edge attribute of GraphML."
+        None, convert=str, help="Column with the weight of a link, or edge attribute of GraphML; of a matrix: value."
     )
     directed: bool = option(False, help="Links go from source to target; the models treat them as undirected.")
+    bipartite: bool = option(
+        False,
+        help="The two columns hold two kinds of nodes, such as users and items: an id in both is two nodes, and "
+        "non-links and recommendations go across only.",
+    )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -71,6 +78,17 @@ class NodeOptions(Options):
         None, choices=IMPUTATIONS, help="How to fill in missing values in the table of nodes: mean or zero."
     )
     node_attributes: bool = option(False, help="Make features of the node attributes of GraphML.")
+    feature_format: str | None = option(
+        None,
+        choices=FEATURE_FORMATS,
+        help="What a row of that table is: table, a node; coordinates, an entry (node, feature, value) or (node, "
+        "feature).  [default: as its header says]",
+    )
+    normalize: str | None = option(
+        None,
+        choices=NORMALIZATIONS,
+        help="Bring features to scale: rows of unit length, columns between -1 and 1, or none.  [default: none]",
+    )
 
     @property
     def columns(self) -> tuple[str, ...]:

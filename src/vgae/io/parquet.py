@@ -22,8 +22,8 @@ COPIES = 4  # of a column, at most, at one time while it becomes ids or features
 BYTES_OF = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 12}  # BYTE_ARRAY: a place, and text
 
 
-def read_parquet(path: Path, needed: str) -> pa.Table:
-    """The table in a Parquet file; `needed` are the two columns that it needs at least."""
+def read_parquet(path: Path, needed: str, least: int = 2) -> pa.Table:
+    """The table in a Parquet file; `needed` are the columns that it needs at least, so many of them."""
     with readable(path, "not a readable Parquet file"):
         if path.is_dir():
             raise IsADirectoryError
@@ -37,7 +37,7 @@ def read_parquet(path: Path, needed: str) -> pa.Table:
             text = [field.name for field in file.schema_arrow if is_text(field.type)]
         with pyarrow.parquet.ParquetFile(source, read_dictionary=text) as file:
             table = _read_batches(path, file, free)
-    if table.num_columns < 2:
+    if table.num_columns < least:
         raise InputError(f"{path}: {needed} are needed, and it has {count(table.num_columns, 'column')}.")
     return _plain_text(path, table, free)
 

@@ -5,7 +5,9 @@ What a column is follows from its values, those that are missing aside:
 boolean    all are true or false: one feature of 0 and 1
 numeric    all are numbers: one feature, as it is, or standardised to mean 0 and standard deviation 1 over the nodes.
            If at least 90 of 100 are numbers, the others are mistakes, and the first of them is named.
-category   everything else: a feature of 0 and 1 for each of the different texts, sorted; at most 1,000 of them
+category   everything else: a feature of 0 and 1 for each of the different texts, sorted. A column of more than 1,000
+           texts, of which nearly every row has its own, holds names and no categories, and is left out.
+entries    no column of a table, but features that came entry by entry (`entries.py`), by their names
 
 An empty field is a missing value; in a numeric column so are NA, N/A, NaN, null and None. What is missing is refused,
 or filled in on request: a number or a boolean by the mean of its column or by 0, a category by no category. Features
@@ -25,17 +27,21 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from vgae.errors import InputError
+from vgae.graph.features import Normalization
 from vgae.graph.pairs import AnyArray, IntArray
 from vgae.io.columns import BoolArray, Numbers, as_numbers, plain
 from vgae.io.options import NodeOptions
 from vgae.io.source import Origin, listed, table_of
+from vgae.io.sparse import SPARSE_SHARE
 from vgae.words import count
 
 KINDS = ("numeric", "category", "boolean")
-MAX_CATEGORIES = 1000
+ENTRIES = "entries"
+AS_THEY_ARE = Normalization()
+MAX_CATEGORIES = 100_000
+FEW_CATEGORIES, NAME_SHARE = 1000, 0.9  # above both, of categories and of rows with one of their own, texts are names
 DECIMAL_COMMA = r"^[+-]?[0-9]*,[0-9]+$"
 NUMERIC_SHARE = 0.9  # of values that are numbers, from which on the others are mistakes
-SPARSE_SHARE = 0.1  # of entries that are not 0, up to which features are sparse
 LARGEST = float(np.finfo(np.float32).max)
 ASK_FOR_IMPUTATION = 'add it, or have it filled in by impute="mean" (--impute mean)'
 
@@ -54,6 +60,8 @@ class FeatureColumn:
     @property
     def features(self) -> tuple[str, ...]:
         """The names of its features."""
+        if self.kind == ENTRIES:
+            return self.categories
         return tuple(f"{self.name}={text}" for text in self.categories) if self.kind == "category" else (self.name,)
 
 
@@ -75,11 +83,17 @@ class FeatureRecipe:
     """What was done to the columns of a node table, so that the same can be done to another."""
 
     columns: tuple[FeatureColumn, ...]
+    normalization: Normalization = AS_THEY_ARE
 
     @property
     def features(self) -> tuple[str, ...]:
         """The names of the features, in their order; that of a category is column=text."""
         return tuple(name for column in self.columns for name in column.features)
+
+    @property
+    def of_entries(self) -> bool:
+        """Whether the features came entry by entry, and not out of the columns of a table."""
+        return any(column.kind == ENTRIES for column in self.columns)
 
     @classmethod
     def as_they_are(cls, table: pa.Table) -> FeatureRecipe:
@@ -104,10 +118,13 @@ class FeatureRecipe:
         """
         rows = table_of(table, Origin(name))
         encoded = self.encode(rows.data, rows.origin)
-        return build_features(encoded, np.arange(rows.data.num_rows)), notes_on(encoded)
+        built = build_features(encoded, np.arange(rows.data.num_rows))
+        return self.normalization.apply(built), notes_on(encoded)
 
     def encode(self, table: pa.Table, origin: Origin) -> list[Encoded]:
         """The columns turned into numbers; what does not fit is named by its row."""
+        if self.of_entries:
+            raise InputError(f"{origin.name}: these features came entry by entry, not out of the columns of a table.")
         there = set(table.column_names)
         absent = [column.name for column in self.columns if column.name not in there]
         if absent:
@@ -115,15 +132,28 @@ class FeatureRecipe:
             raise InputError(f"{origin.name}: there is no column {absent[0]!r}; its columns are {known}.")
         return [_encode(origin, column, plain(table.column(column.name))) for column in self.columns]
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def to_json(self) -> Any:
         """The recipe as plain values, for a run's config.json."""
-        return [asdict(column) | {"categories": list(column.categories)} for column in self.columns]
+        columns = [asdict(column) | {"categories": list(column.categories)} for column in self.columns]
+        normalization = self.normalization
+        if normalization.how == "none":
+            return columns
+        scales = None if normalization.scales is None else list(normalization.scales)
+        return {"columns": columns, "normalize": normalization.how, "scales": scales}
 
     @classmethod
     def from_json(cls, content: Any) -> FeatureRecipe:
         """The inverse of `to_json`."""
         try:
-            return cls(tuple(_column_from_json(values) for values in content))
+            if isinstance(content, list):
+                return cls(tuple(_column_from_json(values) for values in content))
+            scales = None if content["scales"] is None else tuple(float(scale) for scale in content["scales"])
+            if set(content) != {"columns", "normalize", "scales"} or (scales is None) != (
+                content["normalize"] != "columns"
+            ):
+                raise ValueError("normalize and scales do not fit")
+            columns = tuple(_column_from_json(values) for values in content["columns"])
+            return cls(columns, Normalization(content["normalize"], scales))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"recipe: not a recipe that this version of vgae reads ({error}).") from None
 
@@ -186,7 +216,7 @@ def notes_on(encoded: Sequence[Encoded]) -> tuple[str, ...]:
 
 
 def _fit_column(origin: Origin, name: str, column: pa.ChunkedArray, options: NodeOptions) -> FeatureColumn | None:
-    """What a column is, by its values; None where there are none."""
+    """What a column is, by its values; None where there are none, or names of the rows."""
     numbers = _as_booleans(column)
     if numbers is not None:
         known = numbers.values[~numbers.missing]
@@ -214,6 +244,8 @@ def _fit_column(origin: Origin, name: str, column: pa.ChunkedArray, options: Nod
     _refuse_decimal_commas(origin, name, column, numbers)
     texts = pc.unique(pc.drop_null(column)).to_pylist()
     categories = tuple(sorted(text for text in texts if text))
+    if len(categories) > FEW_CATEGORIES and len(categories) >= NAME_SHARE * num_known:
+        return None
     if len(categories) > MAX_CATEGORIES:
         raise InputError(
             f"{origin.name}: the column {name!r} holds {len(categories):,} different texts, and at most "
@@ -311,7 +343,7 @@ def _or_zero(value: float | None) -> float:
 
 def _column_from_json(values: dict[str, Any]) -> FeatureColumn:
     unknown = set(values) - {field.name for field in fields(FeatureColumn)}
-    if unknown or values["kind"] not in KINDS:
+    if unknown or values["kind"] not in (*KINDS, ENTRIES):
         raise ValueError(", ".join(sorted(unknown)) or values["kind"])
     for name in ("mean", "std", "fill"):
         if values[name] is not None and not isinstance(values[name], int | float):

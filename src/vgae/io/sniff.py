@@ -34,6 +34,7 @@ from vgae.io.rows import (
 )
 
 DELIMITERS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", SPACES: "spaces"}
+NO_DELIMITER = "\x1f"  # of a single column: the separator of units, which no text holds
 MARKS = ("#", "%")
 MARK_BYTES = b"#%"
 SNIFFED_LINES = 50
@@ -83,11 +84,9 @@ def refuse_other_formats(path: Path, content: bytes) -> None:
     if line[:5].lower() in (b"<?xml", b"<!doc", b"<html"):
         raise InputError(f"{path}: this is a page of HTML or XML, not a table; check what was downloaded.")
     if line.startswith(b"%%MatrixMarket"):
-        raise InputError(
-            f"{path}: this is a Matrix Market file; read it with scipy.io.mmread, and use Graph.from_scipy."
-        )
+        raise InputError(f"{path}: this is a Matrix Market file, not a table; give it the ending .mtx.")
     if line.lower().startswith(b"*vertices"):
-        raise InputError(f"{path}: this is a Pajek file; write its links as a table with two columns of ids.")
+        raise InputError(f"{path}: this is a Pajek file, not a table; give it the ending .net.")
 
 
 def _is_json(line: bytes) -> bool:
@@ -177,12 +176,14 @@ def separator_line(content: bytes) -> tuple[str | None, bytes]:
     return found.group(1).decode(), b"\n" + content[found.end() :]
 
 
-def find_delimiter(path: Path, content: bytes, *, links: bool, needed: str) -> str:
+def find_delimiter(path: Path, content: bytes, *, links: bool, needed: str, least: int = 2) -> str:
     """What splits the first lines into columns; `content` starts with the first row."""
     sample = first_lines(content, SNIFFED_LINES)
     splits = [_split(sample, delimiter, links) for delimiter in DELIMITERS]
     splits = [split for split in splits if 1 < split.width <= MOST_COLUMNS]
     if not splits:
+        if least < 2:
+            return NO_DELIMITER
         raise InputError(one_column(path, needed))
     even = [split for split in splits if split.even]
     if not even:
@@ -266,6 +267,9 @@ def has_header(content: bytes, delimiter: str, first: Sequence[str], *, links: b
     first = [field.strip() for field in first]
     rows = fields_of(first_lines(content, SNIFFED_LINES), delimiter, len(first))[1:]
     rows = [tuple(field.strip() for field in row) for row in rows]
+    if len(first) == 1:  # a list of ids: any text may be one of them, unless it is what ids are called
+        numbers = bool(rows) and all(NUMBER.fullmatch(row[0]) for row in rows)
+        return id_by_name(first) is not None or (numbers and not NUMBER.fullmatch(first[0]))
     seen = _seen(content, delimiter, len(first))
     if not first[0]:  # no row lacks its first id; but a header may, above a column that counts the rows
         numbered = first[1:] == [str(number) for number in range(len(first) - 1)]

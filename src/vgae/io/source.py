@@ -10,13 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from vgae.errors import InputError
+from vgae.io.formats import PARQUET, TABLES
 from vgae.io.parquet import is_text, read_parquet, require_utf8
 from vgae.io.text import NO_NAME, Wanted, read_text
 from vgae.io.unpack import first_line, is_stream, suffix_of
 
-TEXT = (".csv", ".tsv", ".txt", ".edges", ".edgelist")
-PARQUET = (".parquet", ".pq")
-SUFFIXES = (*TEXT, *PARQUET)
 UNNAMED = (NO_NAME, "Unnamed: 0", "__index_level_0__")  # the last two: by pandas, after reading it once, and in Parquet
 
 
@@ -27,10 +25,11 @@ class Origin:
     name: str
     first: int = 1
     lines: Sequence[int] | None = None
+    noun: str = "line"  # what is counted by `lines`
 
     def row(self, place: int) -> str:
         """The name of a row: its number, or its line where that is known."""
-        return f"row {place + self.first}" if self.lines is None else f"line {self.lines[place]}"
+        return f"row {place + self.first}" if self.lines is None else f"{self.noun} {self.lines[place]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +62,11 @@ class SourceTable:
 def read_table(path: Path, wanted: Wanted, delimiter: str | None = None, header: bool | None = None) -> SourceTable:
     """The table in a file."""
     kind = suffix_of(path)
-    if kind not in SUFFIXES and not is_stream(path):
-        raise InputError(f"{path}: not a kind of table that is known; use {', '.join(SUFFIXES)}.")
+    if kind not in TABLES and not is_stream(path):
+        raise InputError(f"{path}: not a kind of table that is known; use {', '.join(TABLES)}.")
     notes: tuple[str, ...] = ()
     if kind in PARQUET:
-        table = read_parquet(path, wanted.needed)
+        table = read_parquet(path, wanted.needed, wanted.least)
     else:
         table, notes = read_text(path, wanted, delimiter, header)
     if table.num_rows == 0:
@@ -75,7 +74,7 @@ def read_table(path: Path, wanted: Wanted, delimiter: str | None = None, header:
     return SourceTable(Origin(str(path)), table, notes)
 
 
-def table_of(frame: Any, origin: Origin) -> SourceTable:
+def table_of(frame: Any, origin: Origin, least: int = 2) -> SourceTable:
     """A data frame of pandas or polars, or an Arrow table, with the name that errors give it."""
     name = origin.name
     try:
@@ -89,8 +88,9 @@ def table_of(frame: Any, origin: Origin) -> SourceTable:
             table = pa.Table.from_pandas(frame, preserve_index=False)
     except (AttributeError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{name}: not a data frame of plain columns ({first_line(error)}).") from None
-    if table.num_columns < 2 or table.num_rows == 0:
-        raise InputError(f"{name}: rows with two columns or more are needed, got {table.num_rows}×{table.num_columns}.")
+    if table.num_columns < least or table.num_rows == 0:
+        needed = "two columns or more" if least > 1 else "a column of ids"
+        raise InputError(f"{name}: rows with {needed} are needed, got {table.num_rows}×{table.num_columns}.")
     for column, values in zip(table.column_names, table.columns, strict=True):
         if is_text(values.type):
             require_utf8(name, column, values)

@@ -10,8 +10,8 @@ from vgae.errors import InputError
 from vgae.graph.checks import check_num_nodes, frozen
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, as_pairs, check_pairs, num_pairs
-from vgae.graph.split import EDGE_VALUES, PARTS, HeldOut, LinkSplit, hash_of
-from vgae.io.graphs import COUNT, DIRECTIONS, OF_NODES, WEIGHTS
+from vgae.graph.split import PARTS, STORED_VALUES, HeldOut, LinkSplit, hash_of
+from vgae.io.graphs import COUNT, DIRECTIONS, OF_NODES, SIDES, WEIGHTS
 from vgae.io.ids import pack_ids, unpack_ids
 from vgae.io.npz import Expected, read_npz, write_npz
 from vgae.io.plain import as_path
@@ -25,6 +25,7 @@ ARRAYS = {
     "num_graph_links": COUNT,
     "weights": WEIGHTS,
     "directions": DIRECTIONS,
+    "sides": SIDES,
     "node_ids": OF_NODES,
     "labels": OF_NODES,
 }
@@ -63,7 +64,7 @@ def _from_parts(parts: dict[str, AnyArray], graph: Graph | None) -> LinkSplit:
         raise InputError("saved by a version of vgae whose splits this version does not read.")
     num_nodes, content_hash = check_num_nodes(int(parts["num_nodes"])), str(parts["content_hash"])
     pairs = {name: as_pairs(parts[name], name) for name in PARTS}
-    edge_values: dict[str, Any] = {name: parts[name] for name in EDGE_VALUES if name in parts}
+    edge_values: dict[str, Any] = {name: parts[name] for name in STORED_VALUES if name in parts}
     if hash_of(num_nodes, pairs, edge_values) != content_hash:
         raise InputError("the contents do not match their hash; the file is damaged or was edited.")
     if graph is None:

@@ -1,100 +1,117 @@
-"""Graphs from a stranger's tables: links in CSV, TSV, plain text, Parquet, GraphML or a data frame, ids of any kind.
+"""Graphs from a stranger's files: tables of links, documents, matrices and arrays (`formats.py`), ids of any kind.
 
-A row is a link between two ids; another table may have a row for each node (`nodes.py`). What the files leave open is
-decided by rules (`text.py`, `links.py`, `nodes.py`) and reported in `LoadedGraph.notes`.
+A row of a table is a link between two ids; another file may tell of the nodes (`nodes.py`, `entries.py`), and another
+of their labels. What the files leave open is decided by rules (`text.py`, `links.py`, `nodes.py`) and reported in
+`LoadedGraph.notes`; `assemble.py` puts the graph together.
 
 columns   the ends of a link are those asked for by name or number (from 1), else those with usual names, else the first
           two; weights are asked for
-nodes     all ids of the links, and those of the node table: without links they are isolated nodes
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from vgae.errors import InputError
-from vgae.graph.given import first_times
+from vgae.graph.checks import SideArray
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import IntArray, Pairs
-from vgae.io.columns import BoolArray, FloatArray, as_weights, number_ids
+from vgae.graph.pairs import Pairs
+from vgae.io.assemble import LoadedGraph, Nodes, from_links, with_nodes
+from vgae.io.bipartite import prefixes_of
+from vgae.io.entries import COORDINATES
+from vgae.io.features import scale_graph
+from vgae.io.foreign import read_document
+from vgae.io.formats import ARRAYS, DOCUMENTS, GRAPHML, MATRICES, TABLES, refuse_unknown_graph
 from vgae.io.graphml import ENDS, ID, read_graphml
-from vgae.io.graphml import SUFFIX as GRAPHML
 from vgae.io.graphs import read_npz_graph
-from vgae.io.links import Ends, ends_of, read_link_table, read_links_among
-from vgae.io.nodes import NodeTable, read_nodes, rows_of_nodes, take_nodes, to_labels
+from vgae.io.labels import read_labels
+from vgae.io.links import read_link_table, read_links_among
+from vgae.io.matrix_market import read_matrix_market_graph
+from vgae.io.nodes import read_nodes, take_nodes
+from vgae.io.npz import names_in
+from vgae.io.npz_layouts import is_foreign, read_foreign
 from vgae.io.options import LinkOptions, NodeOptions, TimedLinkOptions, names_of, require_none_left, take
 from vgae.io.plain import as_path
-from vgae.io.recipe import ASK_FOR_IMPUTATION, FeatureRecipe, build_features, describe, notes_on
-from vgae.io.source import SUFFIXES, Origin, SourceTable, table_of
-from vgae.io.times import as_times
+from vgae.io.recipe import FeatureRecipe
+from vgae.io.source import Origin, table_of
 from vgae.io.unpack import enough_memory, is_stream, suffix_of
-from vgae.words import count
 
-IN_GRAPHML = ("weight", "label", "node_attributes", "standardise", "impute", "recipe")
-OF_NODE_TABLES = ("id", "label", "standardise", "impute")
-OF_GRAPHML_NODES = ("label", "node_attributes", "standardise", "impute")
-KNOWN = (*names_of(TimedLinkOptions, NodeOptions), "features", "recipe")
-OF_FRAMES = ("source", "target", "weight", "directed")
+__all__ = ["LoadedGraph", "read_any", "read_frame", "read_graph", "read_links", "read_pairs"]
 
-
-@dataclass(frozen=True, eq=False)
-class LoadedGraph:
-    """A graph out of a file, what was assumed in reading it, and what its features were made by."""
-
-    graph: Graph
-    notes: tuple[str, ...] = ()
-    recipe: FeatureRecipe | None = None
-    node_table: str | None = None
-    node_notes: tuple[str, ...] = ()
-    times: npt.NDArray[Any] | None = None  # when each edge was first seen, where that was asked for
-
-    def report(self, name: str) -> list[str]:
-        """What was assumed, a line for each table that there was something to assume about."""
-        tables = ((name, self.notes), (self.node_table, self.node_notes))
-        return [f"{table}: {'; '.join(notes)}" for table, notes in tables if notes]
+IN_DOCUMENTS = ("weight", "label", "node_attributes", "standardise", "impute", "recipe", "normalize", "labels")
+IN_MATRICES = (
+    "weight",
+    "directed",
+    "features",
+    "labels",
+    "id",
+    "label",
+    "standardise",
+    "impute",
+    "feature_format",
+    "normalize",
+    "recipe",
+)
+OF_NODE_TABLES = ("id", "label", "standardise", "impute", "feature_format", "normalize")
+OF_DOCUMENT_NODES = ("label", "node_attributes", "standardise", "impute", "normalize")
+KNOWN = (*names_of(TimedLinkOptions, NodeOptions), "features", "labels", "recipe")
+OF_FRAMES = ("source", "target", "weight", "directed", "bipartite")
 
 
 def read_graph(path: str | Path, **options: Any) -> Graph:
-    """A graph from a file: a table of links (csv, tsv, txt, parquet; also .gz, .zst), GraphML, or an npz.
+    """A graph from a file: a table of links, GraphML, GML, GEXF, Pajek, Matrix Market, or an npz, its own or others'.
 
-    Options for tables are those of `read_links`: source, target, weight, directed, delimiter, header, and features (a
-    node table) with id, label, standardise, impute. For GraphML: weight, label, node_attributes, standardise, impute.
+    Options for tables are those of `read_links`: source, target, weight, directed, bipartite, delimiter, header, and
+    features (a file about nodes) with id, label, standardise, impute, feature_format, normalize, and labels (another
+    table). For GraphML and the like: weight, label, node_attributes, standardise, impute, normalize.
     """
     if options.get("time") is not None:
         raise InputError("time: a graph knows no times; vgae.split_by_time takes them beside it.")
     return read_any(path, **options).graph
 
 
-def read_any(path: str | Path, **options: Any) -> LoadedGraph:
+def read_any(path: str | Path, *, labels: str | Path | None = None, **options: Any) -> LoadedGraph:
     """The same, with what was assumed in reading and the recipe of the features."""
     path = as_path(path)
     unknown = {name: value for name, value in options.items() if name not in KNOWN}
     require_none_left("read_graph", unknown)
     given = {name: value for name, value in options.items() if value is not None}
+    of_labels = {}
+    if labels is not None:
+        of_labels["label"] = given.pop("label", None)
+    loaded = _read(path, given)
+    if labels is None:
+        return loaded
+    found, notes = read_labels(labels, loaded.graph.ids, **of_labels)
+    graph = loaded.graph.with_parts(labels=found)
+    return replace(loaded, graph=graph, label_table=str(labels), label_notes=notes)
+
+
+def _read(path: Path, given: dict[str, Any]) -> LoadedGraph:
+    """A graph by the kind of its file."""
     kind = suffix_of(path)
-    if path.suffix == ".npz":
-        given.pop("recipe", None)  # its features are features already
-    if kind in SUFFIXES or (kind not in (GRAPHML, ".npz") and is_stream(path)):
+    if kind in TABLES or (kind not in (*DOCUMENTS, *MATRICES, *ARRAYS) and is_stream(path)):
         if "node_attributes" in given:
             raise InputError(f"node_attributes: this option is for GraphML; give {path} a node table (features).")
         return read_links(path, **given)
-    if kind == GRAPHML:
-        other = next((name for name in given if name not in IN_GRAPHML), None)
-        if other:
-            raise InputError(f"{other}: this option is for tables, and {path} is a GraphML file.")
-        return read_graphml_graph(path, **given)
-    if path.suffix == ".npz":
-        if given:
-            raise InputError(f"{next(iter(given))}: this option is for tables, and {path} is an npz file.")
-        return LoadedGraph(read_npz_graph(path))
-    raise InputError(f"{path}: not a kind of file that is known; use {', '.join((*SUFFIXES, GRAPHML, '.npz'))}.")
+    if kind in DOCUMENTS:
+        _require_known(path, given, IN_DOCUMENTS, f"a {kind.removeprefix('.')} file")
+        return read_document_graph(path, **given)
+    if kind in MATRICES or path.suffix in ARRAYS:
+        _require_known(path, given, IN_MATRICES, "a matrix" if kind in MATRICES else "an npz file")
+        return read_matrix_graph(path, **given)
+    raise refuse_unknown_graph(path, kind)
+
+
+def _require_known(path: Path, given: dict[str, Any], known: Sequence[str], what: str) -> None:
+    other = next((name for name in given if name not in known), None)
+    if other:
+        raise InputError(f"{other}: this option is for tables, and {path} is {what}.")
 
 
 def read_links(
@@ -102,8 +119,8 @@ def read_links(
 ) -> LoadedGraph:
     """The graph whose links are the rows of a table; the options are those of `LinkOptions` and `NodeOptions`.
 
-    `features` is a table of nodes, whose columns, the id and the label aside, become features: those that they are in
-    another graph, if its `recipe` is given.
+    `features` is a table of nodes, whose columns, the id and the label aside, become features, or entries, or a matrix:
+    the same features as in another graph, if its `recipe` is given.
     """
     path = as_path(path)
     of_links, of_nodes = take(TimedLinkOptions, options), take(NodeOptions, options, OF_NODE_TABLES)
@@ -112,9 +129,8 @@ def read_links(
         table = read_link_table(path, of_links)
         if features is None:
             of_nodes.require_none(*OF_NODE_TABLES)
-            return _to_graph(table, of_links)
-        nodes = read_nodes(as_path(features, "features"), of_nodes)
-        return _to_graph(table, of_links, _Nodes(nodes, of_nodes, recipe))
+            return from_links(table, of_links)
+        return from_links(table, of_links, _nodes_in(features, of_nodes, recipe))
 
 
 def read_frame(links: Any, *, nodes: Any = None, **options: Any) -> LoadedGraph:
@@ -127,34 +143,73 @@ def read_frame(links: Any, *, nodes: Any = None, **options: Any) -> LoadedGraph:
     table = table_of(links, Origin("links", first=0))
     if nodes is None:
         of_nodes.require_none(*OF_NODE_TABLES)
-        return _to_graph(table, of_links)
-    taken = take_nodes(table_of(nodes, Origin("nodes", first=0)), of_nodes)
-    return _to_graph(table, of_links, _Nodes(taken, of_nodes))
+        return from_links(table, of_links)
+    taken = take_nodes(table_of(nodes, Origin("nodes", first=0), least=1), of_nodes)
+    return from_links(table, of_links, Nodes(taken, of_nodes))
 
 
-def read_graphml_graph(path: str | Path, *, recipe: FeatureRecipe | None = None, **options: Any) -> LoadedGraph:
-    """The graph in a GraphML file; `weight` is an edge attribute, `label` a node attribute, by name.
+def read_document_graph(path: str | Path, *, recipe: FeatureRecipe | None = None, **options: Any) -> LoadedGraph:
+    """The graph in a GraphML, GML, GEXF or Pajek file; `weight` and `label` are attributes of edges and nodes, by name.
 
     With `node_attributes` the other node attributes become features, as the columns of a node table do (`standardise`,
-    `impute`); with the `recipe` of another graph, those that they are there.
+    `impute`, `normalize`); with the `recipe` of another graph, those that they are there.
     """
     path = as_path(path)
-    of_links, of_nodes = take(LinkOptions, options, ("weight",)), take(NodeOptions, options, OF_GRAPHML_NODES)
-    require_none_left("read_graphml_graph", options)
+    of_links, of_nodes = take(LinkOptions, options, ("weight",)), take(NodeOptions, options, OF_DOCUMENT_NODES)
+    require_none_left("read_document_graph", options)
     node_attributes = of_nodes.node_attributes or recipe is not None
     if not node_attributes:
-        of_nodes.require_none("standardise", "impute")
-    document = read_graphml(path)
-    for asked, table, kind in ((of_links.weight, document.links, "edges"), (of_nodes.label, document.nodes, "nodes")):
-        known = table.names[2 if kind == "edges" else 1 :]
+        of_nodes.require_none("standardise", "impute", "normalize")
+    kind = suffix_of(path)
+    document = read_graphml(path) if kind == GRAPHML else read_document(path, kind)
+    for asked, table, what in ((of_links.weight, document.links, "edges"), (of_nodes.label, document.nodes, "nodes")):
+        known = table.names[2 if what == "edges" else 1 :]
         if asked is not None and asked not in known:
-            raise InputError(f"{path}: its {kind} have no attribute {asked!r}; they have {', '.join(known) or 'none'}.")
-    nodes = take_nodes(document.nodes, replace(of_nodes, id=ID))
+            raise InputError(f"{path}: its {what} have no attribute {asked!r}; they have {', '.join(known) or 'none'}.")
+    nodes = take_nodes(document.nodes, replace(of_nodes, id=ID, feature_format="table"))
+    nodes = replace(nodes, id_name=None)  # nodes are in the order of their ids, as those of links are
     if not node_attributes:
         nodes = replace(nodes, columns=nodes.columns.select([]))
     of_links = replace(of_links, source=ENDS[0], target=ENDS[1], directed=document.directed)
     links = replace(document.links, data=document.links.data.select(list(of_links.columns)))
-    return _to_graph(links, of_links, _Nodes(nodes, of_nodes, recipe))
+    return from_links(links, of_links, Nodes(nodes, of_nodes, recipe))
+
+
+def read_matrix_graph(
+    path: Path, *, features: str | Path | None = None, recipe: FeatureRecipe | None = None, **options: Any
+) -> LoadedGraph:
+    """The graph in a Matrix Market or npz file, whose nodes are known; `features` is a file about them."""
+    of_links, of_nodes = take(LinkOptions, options, ("weight", "directed")), take(NodeOptions, options, OF_NODE_TABLES)
+    require_none_left("read_matrix_graph", options)
+    if features is None:
+        of_nodes.require_none(*(name for name in OF_NODE_TABLES if name != "normalize"))
+    with enough_memory(path):
+        if suffix_of(path) in MATRICES:
+            graph, notes = read_matrix_market_graph(path, of_links)
+        elif is_foreign(names_in(path)):
+            graph, notes = read_foreign(path, of_links)
+        else:
+            if of_links != LinkOptions():
+                raise InputError(
+                    f"weight, directed: {path} is a graph that vgae wrote, which has its own; leave them out."
+                )
+            graph, notes = read_npz_graph(path), ()
+        if features is not None:
+            if graph.features is not None:
+                raise InputError(f"features: {path} has features of its own; leave {features} out.")
+            return with_nodes(LoadedGraph(graph, notes), str(path), _nodes_in(features, of_nodes, recipe))
+        try:
+            graph, made = scale_graph(graph, of_nodes.normalize, recipe)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        return LoadedGraph(graph, (*notes, *made.notes), made.recipe)
+
+
+def _nodes_in(features: str | Path, options: NodeOptions, recipe: FeatureRecipe | None) -> Nodes:
+    """What a file says of nodes; where the features of another graph came entry by entry, so do these."""
+    if recipe is not None and recipe.of_entries and suffix_of(as_path(features, "features")) in TABLES:
+        options = replace(options, feature_format=COORDINATES)
+    return Nodes(read_nodes(as_path(features, "features"), options), options, recipe)
 
 
 def read_pairs(
@@ -165,133 +220,15 @@ def read_pairs(
     target: str | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
+    sides: SideArray | None = None,
 ) -> Pairs:
-    """The rows of a table as pairs of indices into `ids`; an id that is not there is named by its row."""
+    """The rows of a table as pairs of indices into `ids`; an id that is not there is named by its row.
+
+    With the `sides` of a bipartite graph, ids may be without what tells the two kinds apart: 1 for user:1 in the first
+    column, for item:1 in the second.
+    """
+    starts = None if sides is None else prefixes_of(ids, sides)
     options = LinkOptions(source=source, target=target, delimiter=delimiter, header=header)
     known = pa.array([str(name) for name in ids], pa.large_string())
     with enough_memory(path):
-        return read_links_among(as_path(path), known, options, "which is not a node of this run")[0]
-
-
-# -------------------------------------------------------------------------------------------------------------- inside
-
-
-@dataclass(frozen=True, eq=False)
-class _Nodes:
-    """A node table, and how its columns become features: by the options, or as those of another graph did."""
-
-    table: NodeTable
-    options: NodeOptions
-    recipe: FeatureRecipe | None = None
-
-
-def _to_graph(table: SourceTable, options: LinkOptions, nodes: _Nodes | None = None) -> LoadedGraph:
-    """The graph of a table of links and perhaps one of nodes."""
-    origin = table.origin
-    ends = ends_of(table, options)
-    weights, weight = _weights_of(table, options, ends)
-    codes, ids = number_ids(ends.columns if nodes is None else (*ends.columns, nodes.table.ids))
-    try:
-        graph = Graph.from_edges(
-            np.stack(codes[:2], axis=1), num_nodes=len(ids), weights=weights, directed=options.directed
-        )
-    except InputError as error:
-        raise InputError(f"{origin.name}: {error}") from None
-    total = None if weights is None else float(weights[codes[0] != codes[1]].sum())
-    notes = (*table.notes, *ends.notes, *_notes_on_links(graph, weight, total))
-    graph = graph.with_parts(node_ids=ids)
-    times = _times_of(table, options, graph, np.stack(codes[:2], axis=1))
-    if nodes is None:
-        return LoadedGraph(graph, notes, times=times)
-    linked = np.zeros(len(ids), dtype=bool)
-    linked[graph.edges.ravel()] = True
-    named = linked.copy()
-    named[np.concatenate(codes[:2])] = True  # a node that only links to itself is named too
-    rows = rows_of_nodes(codes[2], ids, named, nodes.table, origin)
-    return replace(_with_nodes(LoadedGraph(graph, notes), origin, nodes, rows, linked), times=times)
-
-
-def _weights_of(table: SourceTable, options: LinkOptions, ends: Ends) -> tuple[FloatArray | None, str | None]:
-    """The weights of the rows, and the name of their column."""
-    if options.weight is None:
-        return None, None
-    place = table.place_of(options.weight)
-    name = table.names[place]
-    if name in ends.names:
-        raise InputError(f"{table.origin.name}: the weights and one end of the links are the same column, {name}.")
-    return as_weights(table.origin, table.column(place), name), name
-
-
-def _times_of(table: SourceTable, options: LinkOptions, graph: Graph, rows: Pairs) -> npt.NDArray[Any] | None:
-    """For each edge the first time of the rows that name it, where times are asked for."""
-    if not isinstance(options, TimedLinkOptions) or options.time is None:
-        return None
-    place = table.place_of(options.time)
-    return first_times(graph, rows, as_times(table.origin, table.column(place), table.names[place]))
-
-
-def _with_nodes(of_links: LoadedGraph, links: Origin, nodes: _Nodes, rows: IntArray, linked: BoolArray) -> LoadedGraph:
-    """The graph of the links with what a node table knows of its nodes; `rows` are their rows there."""
-    graph, table, origin = of_links.graph, nodes.table, nodes.table.origin
-    said = list(table.notes)
-    absent = np.flatnonzero(rows < 0)
-    if len(absent) and nodes.options.impute is None and table.columns.num_columns:
-        first = str(graph.ids_of(absent[:1])[0])
-        have = "has" if len(absent) == 1 else "have"
-        raise InputError(
-            f"{origin.name}: {count(len(absent), 'node')} of {links.name} {have} no row in it, such as {first!r}; "
-            f"{ASK_FOR_IMPUTATION}."
-        )
-    recipe, left_out = _recipe_of(nodes)
-    said += left_out
-    features, labels = None, None
-    if recipe is not None:
-        encoded = recipe.encode(table.columns, origin)
-        features = build_features(encoded, rows)
-        said += [describe(recipe), *notes_on(encoded)]
-    if table.labels is not None:
-        labels = to_labels(table.labels, rows, origin)
-        without = labels.tolist().count(-1)
-        classes = count(len(set(labels.tolist()) - {-1}), "class", "classes")
-        said.append(classes + (f", {count(without, 'node')} without one" if without else ""))
-    if len(absent):
-        have, their = ("has", "its") if len(absent) == 1 else ("have", "their")
-        filled = f", and {their} features are filled in" if features is not None else ""
-        said.append(f"{count(len(absent), 'node')} of {links.name} {have} no row{filled}")
-    alone = int(np.count_nonzero(~linked))
-    if alone:
-        said.append(f"{count(alone, 'node')} {'has' if alone == 1 else 'have'} no links")
-    graph = graph.with_parts(features=features, labels=labels)
-    if origin.name == links.name:
-        return LoadedGraph(graph, (*of_links.notes, *said), recipe)
-    return LoadedGraph(graph, of_links.notes, recipe, origin.name, tuple(said))
-
-
-def _recipe_of(nodes: _Nodes) -> tuple[FeatureRecipe | None, tuple[str, ...]]:
-    """The recipe of the features, None where there are none, and what is said about columns that hold nothing."""
-    columns, recipe = nodes.table.columns, nodes.recipe
-    notes: tuple[str, ...] = ()
-    if recipe is None and columns.num_columns:
-        asked = nodes.options
-        recipe = FeatureRecipe.fit(
-            columns, standardise=asked.standardise, impute=asked.impute, origin=nodes.table.origin
-        )
-        empty = set(columns.column_names) - {column.name for column in recipe.columns}
-        notes = tuple(f"the column {name} is empty and left out" for name in sorted(empty))
-    return (recipe if recipe is not None and recipe.columns else None), notes
-
-
-def _notes_on_links(graph: Graph, weight: str | None, total: float | None) -> list[str]:
-    """What was assumed about weights, which were so much in all, and about directions."""
-    notes = []
-    if graph.weights is not None and total is not None:
-        note = f"weights are {weight}, from {graph.weights.min():.4g} to {graph.weights.max():.4g}"
-        merged = graph.cleaning.duplicates_merged + graph.cleaning.reversed_merged + graph.cleaning.reversed_kept
-        if graph.weights.sum(dtype=np.float64) < 0.75 * total:
-            note += ": every link is given in both directions with the same weight, which counts once"
-        elif merged:
-            note += ": those of merged links are added up"
-        notes.append(note)
-    if graph.directed:
-        notes.append("links are directed, but the models treat them as undirected")
-    return notes
+        return read_links_among(as_path(path), known, options, "which is not a node of this run", starts or ("", ""))[0]

@@ -39,7 +39,7 @@ UTF_8, UTF_16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a table is read for: whether its rows are links or nodes, and the two columns that it needs at least.
+    """What a table is read for: whether its rows are links or nodes, and the columns that it needs at least.
 
     Where `known` tells the ids that can occur, a first row is a header only if it names two ends by usual names.
     """
@@ -47,6 +47,7 @@ class Wanted:
     links: bool
     needed: str
     known: Collection[str] = ()
+    least: int = 2  # so many columns
 
 
 def read_text(
@@ -62,11 +63,12 @@ def read_text(
     begin = start_of_rows(content)
     rows = content[begin:] or content.lstrip(b"\r\n")
     if delimiter is None:
-        delimiter = find_delimiter(path, rows, links=wanted.links, needed=wanted.needed)
-        notes.append(f"columns are split at {DELIMITERS[delimiter]}")
+        delimiter = find_delimiter(path, rows, links=wanted.links, needed=wanted.needed, least=wanted.least)
+        if delimiter in DELIMITERS:
+            notes.append(f"columns are split at {DELIMITERS[delimiter]}")
     elif delimiter == named:
         notes.append(f"columns are split at {DELIMITERS.get(named, repr(named))}, as the first line says")
-    width = _width(path, rows, delimiter, wanted.needed)
+    width = _width(path, rows, delimiter, wanted)
     begin, comments = end_of_comments(content, begin, delimiter, width, wanted.known)
     if begin == len(content):
         raise InputError(f"{path}: there are no rows in it, only comments.")
@@ -129,7 +131,7 @@ def _line(content: bytes, place: int) -> int:
     return content.count(b"\n", 0, place) + 1
 
 
-def _width(path: Path, rows: bytes, delimiter: str, needed: str) -> int:
+def _width(path: Path, rows: bytes, delimiter: str, wanted: Wanted) -> int:
     """How many columns the first row has; of rows that all start like comments, most have."""
     head = first_lines(rows, 1)
     if head.startswith(tuple(mark.encode() for mark in MARKS)):
@@ -137,8 +139,8 @@ def _width(path: Path, rows: bytes, delimiter: str, needed: str) -> int:
     head = collapsed(head) if delimiter == SPACES else head
     widths = [width for width, _ in widths_of(head, delimiter)]
     width = max(widths, key=lambda width: (widths.count(width), width), default=1)
-    if width < 2:
-        raise InputError(one_column(path, needed))
+    if width < wanted.least:
+        raise InputError(one_column(path, wanted.needed))
     if width > MOST_COLUMNS:
         raise InputError(f"{path}: it has {width:,} columns, and at most {MOST_COLUMNS:,} are read; leave some out.")
     return width

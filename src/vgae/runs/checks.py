@@ -128,9 +128,13 @@ def check_recipe(recipe: FeatureRecipe, num_features: int) -> None:
         numbers = [value for value in (column.mean, column.std, column.fill) if value is not None]
         if not isinstance(column.name, str) or not all(is_number(value) for value in numbers):
             raise InputError("recipe: a name is no text, or a mean, deviation or fill no number.")
-        if (column.std is not None and column.std < 0) or (column.kind == "category") != bool(column.categories):
+        named = column.kind in ("category", "entries")
+        if (column.std is not None and column.std < 0) or named != bool(column.categories):
             raise InputError(f"recipe: the column {column.name[:50]!r} has a deviation or categories that cannot be.")
-    if len(recipe.features) != num_features:
+    scales = recipe.normalization.scales
+    if scales is not None and not (len(scales) == num_features and all(0 < scale < math.inf for scale in scales)):
+        raise InputError("recipe: a number above 0 is needed for each feature that is divided by one.")
+    if recipe.columns and len(recipe.features) != num_features:
         raise InputError(f"recipe: it makes {len(recipe.features)} features, but the model has {num_features}.")
 
 

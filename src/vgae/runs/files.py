@@ -50,6 +50,13 @@ from vgae.io.plain import open_plain, read_open
 from vgae.io.splits import read_split, write_split
 from vgae.memory import bytes_free
 from vgae.model.autoencoder import AutoEncoder
+from vgae.runs.baseline_run import (
+    BaselineFacts,
+    BaselineRun,
+    embedding_limit,
+    embedding_of,
+    read_config,
+)
 from vgae.runs.checks import (
     LATENT,
     check_history,
@@ -89,31 +96,26 @@ UNREADABLE = (
     TypeError,
     ValueError,
 )
-DESCRIBED = ("config", "facts", "split_hash", "recipe", "calibration")  # the last two only where there is one
+DESCRIBED = ("config", "baseline", "facts", "split_hash", "recipe", "calibration")  # as far as there are any
 KEYS = {"format", "vgae", "torch", "numpy", "config", "facts", "split_hash", "config_hash", "files"}
 
 
-def write_run(folder: Path, run: Run) -> None:
+def write_run(folder: Path, run: Run | BaselineRun) -> None:
     """Write all files of a run into an existing folder; config.json last, with the hashes of the others.
 
     When config.json is there, all of them outlast a power cut.
     """
-    if not has_finite_logits(run.latent):
-        raise TrainingError("Training has diverged: embeddings are so large that logits are infinite; lower the rate.")
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in run.model.state_dict().items()}
-    latent = {LATENT + name: tensor.detach().cpu().contiguous() for name, tensor in run.latent.items()}
+    tensors = run.tensors() if isinstance(run, BaselineRun) else _tensors_of(run)
     with atomic_write(folder / "model.safetensors") as file:
-        file.write(serialize(weights | latent))
+        file.write(serialize(tensors))
     write_split(folder / "split.npz", run.split)
     with atomic_write(folder / "features.safetensors") as file:
         file.write(serialize(_pack_features(run.split.train)))
     with atomic_write(folder / "history.jsonl") as file:
-        file.writelines(json_line(asdict(entry)) for entry in run.history)
+        file.writelines(json_line(asdict(entry)) for entry in ([] if isinstance(run, BaselineRun) else run.history))
     write_json(folder / "metrics.json", run.metrics)
-    described: dict[str, Any] = {"config": run.config.to_json(), "facts": asdict(run.facts)}
+    described = run.described() if isinstance(run, BaselineRun) else _described(run)
     described["split_hash"] = run.split.content_hash
-    if run.recipe is not None:
-        described["recipe"] = run.recipe.to_json()
     if run.calibration.is_fitted:
         described["calibration"] = run.calibration.to_json()
     content = {
@@ -129,8 +131,31 @@ def write_run(folder: Path, run: Run) -> None:
     write_json(folder / CONFIG, content, durable=True)
 
 
+def _tensors_of(run: Run) -> dict[str, Tensor]:
+    """The weights, and the posterior over the training graph."""
+    if not has_finite_logits(run.latent):
+        raise TrainingError("Training has diverged: embeddings are so large that logits are infinite; lower the rate.")
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in run.model.state_dict().items()}
+    return weights | {LATENT + name: tensor.detach().cpu().contiguous() for name, tensor in run.latent.items()}
+
+
+def _described(run: Run) -> dict[str, Any]:
+    """What config.json says about a trained model."""
+    recipe = {} if run.recipe is None else {"recipe": run.recipe.to_json()}
+    return {"config": run.config.to_json(), "facts": asdict(run.facts), **recipe}
+
+
 def read_run(folder: Path) -> Run:
-    """Read a run; any file that is missing, damaged or of another version gets one sentence."""
+    """Read the run of a trained model; any file that is missing, damaged or of another version gets one sentence."""
+    run = read_any_run(folder)
+    if isinstance(run, BaselineRun):
+        what = f"the baseline {run.config.method}, which has no training and no latent space"
+        raise InputError(f"{folder}: this run is of {what}.")
+    return run
+
+
+def read_any_run(folder: Path) -> Run | BaselineRun:
+    """Read a run, of a trained model or of a baseline."""
     try:
         if not folder.is_dir():
             raise InputError(f"{folder}: there is no such run folder.")
@@ -183,7 +208,7 @@ def _mark(path: Path) -> tuple[int, ...] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _read_either(folder: Path) -> Run:
+def _read_either(folder: Path) -> Run | BaselineRun:
     """The run in its place or, where files of it are not there yet or no longer, the one that is to take its place."""
     staging = staging_of(folder)
     staged = staging is not None and os.path.lexists(staging / CONFIG)
@@ -203,7 +228,7 @@ def _read_either(folder: Path) -> Run:
         raise failure from None
 
 
-def _read_from(folder: Path, places: Sequence[Path]) -> Run:
+def _read_from(folder: Path, places: Sequence[Path]) -> Run | BaselineRun:
     try:
         with ExitStack() as opened:
             return _read(_Opened(places, opened))
@@ -258,17 +283,36 @@ def _open_first(places: Sequence[Path], name: str, opened: ExitStack) -> list[tu
     return found
 
 
-def _read(run: _Opened) -> Run:
+def _read(run: _Opened) -> Run | BaselineRun:
     content = run.content
     if type(content.get("format")) is not int or content["format"] != FORMAT:
         raise InputError(f"{run.path}: not a run that this version of vgae reads (format {FORMAT}).")
     check_version(content.get("vgae"))
-    check_keys(content, KEYS, str(run.path), optional=["recipe", "calibration"])
+    is_baseline = "baseline" in content
+    keys = KEYS - {"config"} | {"baseline"} if is_baseline else KEYS
+    check_keys(content, keys, str(run.path), optional=["recipe", "calibration"])
     if not all(isinstance(content[name], str) for name in ("torch", "numpy")):
         raise ValueError("the versions of torch and NumPy are no text")
     described = {name: content[name] for name in DESCRIBED if name in content}
     if hash_json(described) != content["config_hash"]:
         raise InputError("config.json does not match its own hash; it is damaged or was edited.")
+    return _read_baseline(run) if is_baseline else _read_model_run(run)
+
+
+def _read_baseline(run: _Opened) -> BaselineRun:
+    content = run.content
+    config, facts = read_config(content["baseline"]), BaselineFacts.from_json(content["facts"])
+    split = _read_split(run, content["split_hash"])
+    num_nodes = split.train.num_nodes
+    tensors = deserialize(run.read("model.safetensors", embedding_limit(config, num_nodes)))
+    embedding = embedding_of(config, tensors, num_nodes)
+    split = _with_features(split, run, facts)
+    metrics = check_metrics(parse_json(run.read("metrics.json", LONGEST_METRICS), Path("metrics.json")), split)
+    return BaselineRun(config, embedding, split, metrics, facts, _read_calibration(content) or Calibration())
+
+
+def _read_model_run(run: _Opened) -> Run:
+    content = run.content
     if not isinstance(content["config"], dict):
         raise InputError("config: a JSON object is needed.")
     config, facts = Config.from_json(content["config"]), Facts.from_json(content["facts"])
@@ -285,8 +329,11 @@ def _read(run: _Opened) -> Run:
     if facts.best_iteration > history[-1].iteration:
         raise ValueError("the best iteration comes after the last")
     metrics = check_metrics(parse_json(run.read("metrics.json", LONGEST_METRICS), Path("metrics.json")), split)
-    calibration = Calibration.from_json(content["calibration"]) if "calibration" in content else None
-    return Run(config, model, latent, split, history, metrics, facts, recipe, calibration)
+    return Run(config, model, latent, split, history, metrics, facts, recipe, _read_calibration(content))
+
+
+def _read_calibration(content: dict[str, Any]) -> Calibration | None:
+    return Calibration.from_json(content["calibration"]) if "calibration" in content else None
 
 
 def _read_split(run: _Opened, split_hash: Any) -> LinkSplit:
@@ -319,7 +366,7 @@ def _pack_features(graph: Graph) -> dict[str, Tensor]:
     return {"features": torch.tensor(features)}
 
 
-def _with_features(split: LinkSplit, run: _Opened, facts: Facts) -> LinkSplit:
+def _with_features(split: LinkSplit, run: _Opened, facts: Facts | BaselineFacts) -> LinkSplit:
     """The split with the features of its training graph, which then has to be the one that was trained on."""
     shape = (split.train.num_nodes, facts.num_features)
     tensors = deserialize(run.read("features.safetensors", features_limit(*shape)))

@@ -27,6 +27,7 @@ from vgae.errors import InputError, SaveError
 from vgae.graph.split import LinkSplit
 from vgae.io.atomic import make_folder, sync_folder
 from vgae.io.json_files import read_json
+from vgae.runs.baseline_run import BaselineRun
 from vgae.runs.checkpoint import (
     DESCRIPTION,
     LOCK,
@@ -86,7 +87,9 @@ class RunWriter:
         )
         return self.checkpointer
 
-    def write(self, run: Run, *, patience: float = 0.0, report: Callable[[str], None] | None = None) -> None:
+    def write(
+        self, run: Run | BaselineRun, *, patience: float = 0.0, report: Callable[[str], None] | None = None
+    ) -> None:
         """Write the finished run.
 
         If there is no room for it, its training is saved as a checkpoint. If there is no room for that either, try

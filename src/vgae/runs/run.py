@@ -145,7 +145,7 @@ class Run:
     def candidates(self) -> Candidates:
         """All pairs outside the training graph."""
         graph = self.split.train
-        return Candidates(graph.num_nodes, graph.edges)
+        return Candidates(graph.num_nodes, graph.edges, graph.sides)
 
     @cached_property
     def calibration(self) -> Calibration:

@@ -1,0 +1,106 @@
+"""The verdict that `vgae train` prints, with lines for the shell that say what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from vgae.cli.exits import same_command
+from vgae.cli.opening import OpenedGraph, SplitOptions
+from vgae.cli.options import TableOptions, as_arguments
+from vgae.errors import InputError
+from vgae.evaluation.evaluate import RowScorer
+from vgae.graph.features import normalize
+from vgae.graph.split import LinkSplit
+from vgae.report.console import print_table
+from vgae.report.verdict import Hints, Verdict, judge
+from vgae.runs.run import Run
+from vgae.screen import note, print_line, shell_line
+from vgae.train.callbacks import Callback
+from vgae.train.config import Config
+from vgae.train.job import Job
+from vgae.train.loop import train
+from vgae.words import count
+
+WITHOUT, SCALED = "without features", "with features of unit length"
+CHANGES = {WITHOUT: ["--no-features"], SCALED: ["--normalize", "rows"]}
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a training was asked for on the command line."""
+
+    graph: str
+    config: Config
+    split_options: SplitOptions
+    tables: TableOptions
+    opened: OpenedGraph
+    split: LinkSplit
+
+    @property
+    def stem(self) -> str:
+        """What folders of this graph begin with."""
+        return Path(self.opened.name).stem
+
+    def require_features(self) -> None:
+        """Refuse to compare a model without features with itself."""
+        if not self.config.features or self.split.train.features is None:
+            raise InputError("--compare: this training uses no features that it could be compared without.")
+
+    def line(self, *words: str, out: str) -> str:
+        """Another command on the same graph and split, for the shell."""
+        given = [*as_arguments(self.split_options), *as_arguments(self.tables)]
+        return shell_line(["vgae", *words, *given, "--out", out])
+
+    def hints(self) -> Hints:
+        """What to run next."""
+        train_line = ["train", self.graph, *as_arguments(self.config)]
+        return Hints(
+            baseline=lambda name: self.line("baseline", name, self.graph, out=f"runs/{self.stem}-{name}"),
+            compare=same_command("--compare", "--resume"),
+            variants={
+                name: self.line(
+                    *train_line, *change, out=f"runs/{self.stem}-{self.config.model}-{change[-1].strip('-')}"
+                )
+                for name, change in CHANGES.items()
+            },
+            more_test_links="--test 0.2",
+            uses_features=self.config.features and self.split.train.features is not None,
+            has_features=self.split.train.features is not None,
+        )
+
+
+def judge_run(run: Run, asked: Asked, *, with_variants: bool = False) -> Verdict:
+    """The verdict on a run of `vgae train`; with variants, the same model is trained without features and scaled."""
+    variants = _variants(asked, run.config) if with_variants else {}
+    return judge(run.config.model.upper(), run, asked.split, variants, asked.hints())
+
+
+def print_verdict(found: Verdict) -> None:
+    """The table, below it what it is about, and the sentences."""
+    titles, rows = found.rows()
+    pairs = found.comparison.pairs
+    if rows:
+        print_line("")
+        print_table(titles, rows, numbers=titles[1:])
+        links, non_links = found.comparison.num_links, found.comparison.num_non_links
+        about = f"On {count(links, f'{pairs} link')} and {count(non_links, 'non-link')}"
+        if any(column.startswith("precision") for column in found.comparison.columns):
+            about += f"; P@K: how many of the K best new pairs are {pairs} links, in percent"
+        print_line(f"{about}.")
+    for line in (*found.notes, *found.sentences):
+        print_line(line)
+
+
+def _variants(asked: Asked, config: Config) -> dict[str, RowScorer]:
+    """The same training without features, and with rows of features brought to unit length; nothing is saved."""
+    scaled: Any = asked.split.train.with_parts(features=normalize(asked.split.train.features, "rows"))
+    found: dict[str, RowScorer] = {}
+    for name, graph, changed in (
+        (WITHOUT, asked.split.train, replace(config, features=False)),
+        (SCALED, scaled, config),
+    ):
+        note(f"comparing: training the model {name}")
+        found[name] = train(Job.of(graph, changed, asked.split.val or None), Callback())
+    return found

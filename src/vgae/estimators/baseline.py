@@ -1,0 +1,207 @@
+"""Baselines, asked in the same way as models: new links, probabilities, scores, and embeddings where they have any."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from vgae.baselines import BASELINES
+from vgae.baselines.best_pairs import best_pairs
+from vgae.baselines.counts import count_all
+from vgae.baselines.embedding import EmbeddingScorer
+from vgae.baselines.heuristics import NeighbourScorer
+from vgae.errors import InputError
+from vgae.estimators.embeddings import EmbeddingPredictor
+from vgae.estimators.links import FloatArray, Links, Scored
+from vgae.estimators.predict import FittedModel
+from vgae.evaluation.all_pairs import Candidates
+from vgae.evaluation.calibration import Calibration
+from vgae.evaluation.evaluate import RowScorer, evaluate_split
+from vgae.evaluation.held_out import check_held_out, require_unseen
+from vgae.graph.checks import MAX_SEED
+from vgae.graph.graph import Graph
+from vgae.graph.pairs import Pairs, canonical, distinct, to_ranks
+from vgae.graph.split import HeldOut, LinkSplit
+from vgae.io.plain import as_path
+from vgae.options import one_of, whole_number
+from vgae.runs.baseline_run import BaselineConfig, BaselineFacts, BaselineRun
+from vgae.runs.folder import new_run_folder
+from vgae.runs.run import Run
+
+
+class Baseline(EmbeddingPredictor):
+    """A baseline by its name: cn, aa, ra, pa (heuristics on neighbourhoods), sc (spectral) or dw (DeepWalk).
+
+    >>> model = Baseline("ra").fit(split.train, validation=split.val)  # doctest: +SKIP
+    >>> model.recommend(k=10)  # doctest: +SKIP
+
+    Scores are no probabilities; validation pairs make them ones, and without any probabilities are NaN.
+    """
+
+    run_: BaselineRun
+
+    def __init__(self, method: str = "ra", *, seed: int = 0) -> None:
+        self.method, self.seed = method, seed
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, as scikit-learn asks for them."""
+        del deep
+        return {"method": self.method, "seed": self.seed}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters."""
+        for name, value in parameters.items():
+            if name not in self.get_params():
+                raise ValueError(f"Baseline has no parameter {name!r}.")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        return f"Baseline({self.method!r}, seed={self.seed})"
+
+    def fit(self, graph: Any, y: Any = None, *, validation: HeldOut | None = None) -> Self:
+        """Take a graph, or whatever one can be made of, as the training graph; `y` is ignored."""
+        del y
+        graph = Graph.of(graph)
+        if validation is not None:
+            validation = check_held_out(validation, graph.num_nodes, "validation")
+            require_unseen(validation, graph)
+        split = LinkSplit(graph, validation or HeldOut.none(), HeldOut.none(), seed=0)
+        return self._fit(split, dataset=None)
+
+    def fit_split(self, split: LinkSplit, *, dataset: str | None = None) -> Self:
+        """Fit on a split's training graph, and know its held-out links; `dataset` is the name of the graph."""
+        return self._fit(split, dataset)
+
+    def _fit(self, split: LinkSplit, dataset: str | None) -> Self:
+        method = one_of(self.method, "method", tuple(BASELINES))
+        seed = whole_number(self.seed, "seed", 0, MAX_SEED)
+        started = time.perf_counter()
+        scorer = BASELINES[method](split.train, seed)
+        embedding = scorer.embedding if isinstance(scorer, EmbeddingScorer) else None
+        run = BaselineRun(
+            config=BaselineConfig(method, seed, 0 if embedding is None else embedding.shape[1]),
+            embedding=embedding,
+            split=split,
+            metrics=evaluate_split(scorer, split),
+            facts=BaselineFacts(
+                dataset=dataset,
+                num_features=split.train.num_features,
+                graph_hash=split.train.content_hash,
+                seconds=time.perf_counter() - started,
+            ),
+        )
+        return self._take(run, scorer)
+
+    def _take(self, run: BaselineRun, scorer: RowScorer) -> Self:
+        held_out = np.concatenate([run.split.val.links, run.split.test.links])
+        self.run_ = run
+        self.scored_ = Scored(
+            scorer,
+            run.split.train,
+            held_out,
+            calibrate=lambda: run.calibration if run.calibration.is_fitted else self._calibration(),
+            num_links=run.split.num_graph_links,
+            validation=run.split.val.links,
+        )
+        return self
+
+    def _calibration(self) -> Calibration:
+        """How scores become probabilities: by the validation links, or not at all."""
+        scored = self._scored()
+        if not len(scored.validation):
+            return Calibration()
+        graph = scored.graph
+        seen = Candidates(graph.num_nodes, graph.edges, graph.sides)
+        return Calibration.fit(scored.evidence(scored.validation, count_all(scored.scorer, seen)))
+
+    @classmethod
+    def from_run(cls, run: BaselineRun) -> Self:
+        """The fitted baseline of a run."""
+        method = run.config.method
+        if method not in BASELINES:
+            raise InputError(f"The run is of the baseline {method!r}, which this version of vgae does not know.")
+        if run.embedding is None:
+            scorer = BASELINES[method](run.split.train, run.config.seed)
+        else:
+            scorer = EmbeddingScorer(run.embedding)
+        return cls(method, seed=run.config.seed)._take(run, scorer)
+
+    def save(self, folder: str | Path, *, split: LinkSplit | None = None, overwrite: bool = False) -> None:
+        """Save the baseline as a run folder, with the split it belongs to if that is given."""
+        run = self.to_run(split)
+        with new_run_folder(as_path(folder, "folder"), overwrite=overwrite) as writer:
+            writer.write(run)
+
+    def to_run(self, split: LinkSplit | None = None) -> BaselineRun:
+        """Everything that a run folder holds, scores on the split's held-out pairs included."""
+        scorer, run = self._scored().scorer, self.run_
+        if split is None:
+            return replace(run, calibration=self.calibration())
+        if not split.is_trained_by(run.split.train):
+            raise InputError("split: the baseline was not fitted on the training graph of this split.")
+        split = replace(split, train=run.split.train)
+        scored = replace(run, split=split, metrics=evaluate_split(scorer, split), calibration=Calibration())
+        return type(self)(self.method, seed=self.seed)._take(scored, scorer).to_run()
+
+    # ----------------------------------------------------------------------------------------------------------- asking
+
+    def _scored(self) -> Scored:
+        if not hasattr(self, "scored_"):
+            raise InputError("This baseline has not been fitted; call fit with a graph first.")
+        return self.scored_
+
+    def _embeddings(self) -> Tensor:
+        scorer = self._scored().scorer
+        if not isinstance(scorer, EmbeddingScorer):
+            raise InputError(f"The baseline {self.method} has no embeddings; sc and dw have.")
+        return torch.from_numpy(scorer.embedding)
+
+    def predict_links(
+        self, pairs: npt.ArrayLike, *, ids: bool = False, samples: int | None = None, seed: int | None = None
+    ) -> Links:
+        """Score and probability of a link between each pair of nodes (M×2), and what is known of it."""
+        self._refuse_draws(samples, seed)
+        return super().predict_links(pairs, ids=ids)
+
+    def recommend(
+        self,
+        k: int = 10,
+        nodes: npt.ArrayLike | None = None,
+        *,
+        ids: bool = False,
+        samples: int | None = None,
+        seed: int | None = None,
+    ) -> Links:
+        """The best new links, as of any model; heuristics that count neighbours look only where there are shared ones.
+
+        Of equal scores, and counts are often equal, the smaller indices come first.
+        """
+        self._refuse_draws(samples, seed)
+        return super().recommend(k, nodes, ids=ids)
+
+    def _best(self, k: int, nodes: npt.ArrayLike | None, ids: bool) -> tuple[Pairs, FloatArray]:
+        scored = self._scored()
+        across = scored.graph.sides is not None  # where no two candidates share a neighbour
+        if nodes is not None or across or not isinstance(scored.scorer, NeighbourScorer):
+            return super()._best(k, nodes, ids)
+        known = canonical(np.concatenate([scored.graph.edges, scored.excluded_pairs]))
+        ranks = distinct(to_ranks(known, scored.graph.num_nodes))
+        pairs = best_pairs(scored.scorer.rows(), whole_number(k, "k", 1), ranks)
+        return pairs, scored.scorer.logits(pairs)
+
+    def _refuse_draws(self, samples: int | None, seed: int | None) -> None:
+        if samples is not None or seed is not None:
+            raise InputError("samples: a baseline has one score for each pair and no posterior to draw from.")
+
+
+def fitted_of(run: Run | BaselineRun) -> FittedModel | Baseline:
+    """The model of any run, to be asked."""
+    return Baseline.from_run(run) if isinstance(run, BaselineRun) else FittedModel(run)

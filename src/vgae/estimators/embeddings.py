@@ -1,0 +1,62 @@
+"""Whatever can be asked of anything that scores pairs and has a vector for each node."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vgae.errors import InputError
+from vgae.estimators.links import FloatArray, LinkPredictor
+from vgae.graph.lookup import find_node, is_name
+from vgae.io.embeddings import arrow_table, data_frame
+from vgae.ops import Excluded, Factors, top_of_each_row
+from vgae.options import whole_number
+
+
+class EmbeddingPredictor(LinkPredictor):
+    """A `LinkPredictor` with embeddings, which `_embeddings` gives."""
+
+    def _embeddings(self) -> Tensor:
+        """A row for each node of the graph (N×d), on the CPU."""
+        raise NotImplementedError
+
+    def transform(self) -> FloatArray:
+        """Embeddings (N×d) of the nodes."""
+        embeddings: FloatArray = self._embeddings().numpy()
+        return embeddings.copy()
+
+    def similar(self, node: Any, k: int = 10, *, ids: bool = False) -> list[tuple[Any, float]]:
+        """The `k` nodes whose embeddings point most nearly the same way as this one's, with the cosines.
+
+        A node that is named by its id is answered in ids, one that is named by its index in indices; `logits` says
+        which is which.
+        """
+        row = find_node(self.graph_, node, ids=ids)
+        k = whole_number(k, "k", 1)
+        directions = torch.nn.functional.normalize(self._embeddings(), dim=1)
+        nobody = Excluded.of(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
+        found = top_of_each_row(Factors(directions), top=k, rows=[row], excluded=nobody)
+        near = found.pairs[:, 1].numpy()
+        names = self.graph_.ids_of(near) if is_name(node, ids) else near
+        return list(zip(names.tolist(), found.logits.tolist(), strict=True))
+
+    def to_frame(self) -> Any:
+        """The embeddings as a pandas data frame: columns z1, z2, …, the nodes' ids as index."""
+        return data_frame(self.graph_.ids, self.transform())
+
+    def to_arrow(self) -> Any:
+        """The embeddings as an Arrow table: `id`, z1, z2, …; `polars.from_arrow` takes it as it is."""
+        return arrow_table(self.graph_.ids, self.transform())
+
+    def to_pyg(self) -> Any:
+        """The training graph for PyTorch Geometric: embeddings as `x`, links in both directions, `node_ids`."""
+        try:
+            data = import_module("torch_geometric.data")
+        except ImportError:
+            raise InputError("to_pyg needs PyTorch Geometric; install it with pip install 'vgae[pyg]'.") from None
+        links = torch.tensor(np.concatenate([self.graph_.edges, self.graph_.edges[:, ::-1]]).T.copy())
+        return data.Data(x=torch.from_numpy(self.transform()), edge_index=links, node_ids=list(self.graph_.ids))
