@@ -9,7 +9,7 @@ import pytest
 
 import vgae
 from command import assert_refused, run_vgae, strict_json
-from vgae.baselines import adamic_adar
+from vgae.baselines import BASELINES, adamic_adar
 from vgae.cli.app import with_values
 from vgae.evaluation.heart import evaluate_heart
 from vgae.evaluation.ogb import evaluate_ogb
@@ -49,6 +49,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (here / "labels.csv").write_text(
         "id,class\n" + "".join(f"p{k},c{label}\n" for k, label in enumerate(labels.tolist()))
     )
+    big = stochastic_block_model(200, 4, seed=3)  # enough nodes for a spectral embedding
+    write_links(here / "big.csv", big.edges)
+    classes = np.asarray(big.labels).tolist()
+    (here / "big-labels.csv").write_text("id,class\n" + "".join(f"p{k},c{each}\n" for k, each in enumerate(classes)))
     held_out = ("--val-links", "val.csv", "--test-links", "test.csv")
     for name, arguments in {
         "whole": ("all.csv", *held_out),
@@ -276,6 +280,30 @@ def test_labels_of_the_graph_or_of_a_file_are_the_same(folder: Path) -> None:
     for title in ("accuracy", "macro F1", "micro F1", "NMI", "ARI", "ACC", "80 nodes in 4 classes", "10 repetitions"):
         assert title in printed
     assert f"{100 * found['nmi']['mean']:.1f} ± {100 * found['nmi']['error']:.1f}" in printed
+
+
+@pytest.mark.parametrize("protocol", ["paper", "heart", "ogb"])
+@pytest.mark.parametrize("method", ["ra", "sc"])
+def test_baselines_are_judged_in_the_same_way(folder: Path, method: str, protocol: str) -> None:
+    made = run_vgae("baseline", method, "big.csv", "--out", f"{method}-run", "--overwrite", cwd=folder)
+    assert made.returncode == 0, made.stderr
+    found = strict_json(run_vgae("evaluate", f"{method}-run", "--protocol", protocol, "--json", cwd=folder).stdout)
+    assert found["protocol"] == protocol
+    split = split_of(folder, f"{method}-run")
+    scorer = BASELINES[method](split.train, 0)
+    expected = vgae.evaluate_protocol(scorer, split, protocol).metrics["test"]
+    assert {name: found["test"][name] for name in expected} == pytest.approx(expected, abs=1e-6)
+
+
+def test_labels_are_read_off_a_baseline_that_has_embeddings(folder: Path) -> None:
+    for method in ("sc", "cn"):
+        made = run_vgae("baseline", method, "big.csv", "--out", f"{method}-labels", "--overwrite", cwd=folder)
+        assert made.returncode == 0, made.stderr
+    judged = run_vgae("evaluate", "sc-labels", "--labels", "big-labels.csv", cwd=folder)
+    assert judged.returncode == 0, judged.stderr
+    assert "\nSC " in judged.stdout
+    refused = run_vgae("evaluate", "cn-labels", "--labels", "big-labels.csv", cwd=folder)
+    assert_refused(refused, "cn", "no embeddings")
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,17 @@ def test_no_negative_is_a_known_link_or_an_end_whatever_the_graph(data: st.DataO
                 assert frozenset(pair) != frozenset(link)
 
 
+def test_in_a_bipartite_graph_negatives_go_across() -> None:
+    sides = np.array([0] * 6 + [1] * 8, dtype=np.uint8)
+    edges = [(i, 6 + (i * k) % 8) for i in range(6) for k in (1, 3)]
+    graph = Graph.from_edges(edges, num_nodes=14).with_parts(sides=sides)
+    found = heart_negatives(graph, [[0, 9], [5, 13]], num_negatives=500)
+    for rows in found:
+        pairs = rows[rows[:, 0] >= 0]
+        assert len(pairs)
+        assert (sides[pairs[:, 0]] != sides[pairs[:, 1]]).all()
+
+
 def test_the_choice_does_not_depend_on_the_size_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = with_features(SHAPES["blocks"](), "sparse")
     links = split_links(graph, seed=1).test.links

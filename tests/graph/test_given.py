@@ -127,6 +127,17 @@ def test_repetitions_and_self_pairs_are_dropped_with_a_note() -> None:
         LinkSplit.from_links(GRAPH, test=[first, second])
 
 
+def test_pairs_within_a_side_of_a_bipartite_graph_are_refused() -> None:
+    sides = np.array([0, 0, 0, 1, 1, 1], dtype=np.uint8)
+    graph = Graph.from_edges([(0, 3), (0, 4), (1, 4), (2, 5)]).with_parts(sides=sides)
+    split = LinkSplit.from_links(graph, test=[(0, 4)], non_links={"test": [(1, 5)]})
+    assert split.test.non_links.tolist() == [[1, 5]]
+    assert (sides[LinkSplit.from_links(graph, test=[(0, 4)]).test.non_links] == [[0, 1]]).all()
+    for sets in ({"test": [(0, 1)]}, {"test": [(0, 4)], "non_links": {"test": [(1, 5), (3, 5)]}}):
+        message = message_of(lambda sets=sets: LinkSplit.from_links(graph, **sets))  # type: ignore[misc]
+        assert "is within one side of the bipartite graph, such as" in message
+
+
 def leaking(name: str) -> dict[str, Any]:
     """What is given for a split that leaks, by the kind of leak."""
     links, others = GRAPH.edges.tolist(), [list(pair) for pair in non_links_of(GRAPH)]

@@ -47,6 +47,15 @@ def test_pairs_are_read_from_every_kind_of_table(tmp_path: Path, name: str, head
     assert found.pairs.tolist() == [[1, 0], [4, 3], [0, 4]]
 
 
+@pytest.mark.parametrize("header", [("von", "zu"), ("left hand", "right hand"), ()])
+def test_a_header_is_what_looks_like_one_and_names_no_node(tmp_path: Path, header: tuple[str, ...]) -> None:
+    path = write(tmp_path / "x.csv", [("b", "a"), ("e", "d")], header)
+    assert read_pair_file(path, GRAPH, negatives=False).pairs.tolist() == [[1, 0], [4, 3]]
+    numbered = Graph.from_edges([("n1", "n2"), ("n2", "n3")])
+    rows = write(tmp_path / "y.csv", [("n8", "n9"), ("n1", "n2")])  # looks like a row, and is one
+    assert "1 of its 2 rows names a node" in message_of(lambda: read_pair_file(rows, numbered, negatives=False))
+
+
 def test_columns_are_those_of_the_options(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", [(1, "a", "b"), (2, "c", "e")], ("row", "who", "whom"))
     found = read_pair_file(path, GRAPH, LinkOptions(source="who", target="whom"), negatives=False)
@@ -138,6 +147,18 @@ def test_arrays_that_hold_no_pairs_are_refused(tmp_path: Path, arrays: dict[str,
 def test_arrays_that_hold_no_negatives_are_refused(tmp_path: Path, arrays: dict[str, Any], words: str) -> None:
     np.savez(tmp_path / "x.npz", **arrays)
     assert words in message_of(lambda: read_negatives(tmp_path / "x.npz", BARE))
+
+
+def test_two_kinds_of_nodes_are_named_with_or_without_their_kind(tmp_path: Path) -> None:
+    whole = write(tmp_path / "all.csv", [(1, 1), (1, 2), (2, 1), (3, 2)], ("user", "item"))
+    graph = read_graph(whole, bipartite=True)
+    expected = graph.index_of(["user:2", "item:2"]).tolist()
+    for rows in ([(2, 2)], [("user:2", "item:2")]):
+        path = write(tmp_path / "x.csv", rows, ("user", "item"))
+        assert read_pair_file(path, graph, negatives=True).pairs.tolist() == [expected]
+    own = read_negatives(write(tmp_path / "y.csv", [(3, 2, 1)], ("user", "item", "negative")), graph)
+    assert isinstance(own, NegativesOfLinks)
+    assert own.others.tolist() == [[graph.index_of(["item:1"])[0]]]
 
 
 # --------------------------------------------------------------------------------------------------------------- times
