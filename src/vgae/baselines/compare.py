@@ -25,7 +25,7 @@ from vgae.baselines.heuristics import (
 )
 from vgae.errors import InputError
 from vgae.evaluation.all_pairs import Candidates, sweep, top_metrics
-from vgae.evaluation.bootstrap import Difference, bootstrap
+from vgae.evaluation.bootstrap import ERRORS, Difference, bootstrap
 from vgae.evaluation.evaluate import RowScorer
 from vgae.evaluation.metrics import Scores, auc_and_ap
 from vgae.evaluation.spread import Spread
@@ -84,8 +84,9 @@ class Comparison:
 
     @property
     def collapsed(self) -> bool:
-        """Whether the model hardly tells pairs apart."""
-        return self.spread.is_none
+        """Whether the model tells hardly any pairs apart, and the few that it does are not the right ones."""
+        ranks = bool(self.pairs) and self.model["auc"] - 0.5 > ERRORS * self.errors["auc"]
+        return self.spread.is_none and not ranks
 
     @property
     def has_few_pairs(self) -> bool:

@@ -108,7 +108,7 @@ class Baseline(EmbeddingPredictor):
             run.split.train,
             held_out,
             calibrate=lambda: run.calibration if run.calibration.is_fitted else self._calibration(),
-            num_links=run.split.num_graph_links,
+            num_graph_links=run.split.num_graph_links,
             validation=run.split.val.links,
         )
         return self

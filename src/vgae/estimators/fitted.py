@@ -78,7 +78,7 @@ class Fitted:
             self.graph,
             self.excluded_pairs,
             calibrate=lambda: self.run.calibration,
-            num_links=self.run.split.num_graph_links if own else self.graph.num_edges,
+            num_graph_links=self.run.split.num_graph_links if own else self.graph.num_edges,
             validation=self.run.split.val.links if own else NO_PAIRS,
         )
 

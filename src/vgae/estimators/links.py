@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -89,13 +89,19 @@ class Scored:
     graph: Graph
     excluded_pairs: Pairs  # links that are known beside those of the graph, and never recommended
     calibrate: Callable[[], Calibration]
-    num_links: int  # of the whole graph, as far as it is known
-    validation: Pairs  # the links that the calibration is fitted to; none on another graph
+    num_graph_links: int | None = None  # where it is known how many links the whole graph has
+    validation: Pairs = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))  # what it is calibrated by
 
     @cached_property
     def calibration(self) -> Calibration:
         """How logits become probabilities."""
         return self.calibrate()
+
+    @property
+    def num_links(self) -> int:
+        """Links of the whole graph, as far as they are known."""
+        known = self.graph.num_edges + len(self.excluded_pairs)
+        return known if self.num_graph_links is None else self.num_graph_links
 
     def evidence(self, links: Pairs, histogram: Histogram) -> Evidence:
         """What some of the unseen links, and all pairs outside the graph, tell about probabilities."""
