@@ -201,6 +201,8 @@ TAMPERED: dict[str, Callable[[Path], None]] = {
     "a best iteration to come": change_config(facts__best_iteration=6),
     "a negative time": change_config(facts__seconds=-1.0),
     "a recipe for a run without tables": change_config(recipe=[]),
+    "a recipe that divides by nothing": change_config(recipe={"columns": [], "normalize": "columns", "scales": []}),
+    "a recipe that divides by 0": change_config(recipe={"columns": [], "normalize": "columns", "scales": [0.0] * 30}),
     "a list of scores": change_text("metrics.json", lambda _: '{"test": [1, 2]}'),
     **{f"a link for {name}": link_away(name) for name in (*FILES, "config.json")},
 }

@@ -134,7 +134,8 @@ def check_recipe(recipe: FeatureRecipe, num_features: int) -> None:
     scales = recipe.normalization.scales
     if scales is not None and not (len(scales) == num_features and all(0 < scale < math.inf for scale in scales)):
         raise InputError("recipe: a number above 0 is needed for each feature that is divided by one.")
-    if recipe.columns and len(recipe.features) != num_features:
+    as_they_are = not recipe.columns and recipe.normalization.how != "none" and num_features > 0
+    if not as_they_are and len(recipe.features) != num_features:
         raise InputError(f"recipe: it makes {len(recipe.features)} features, but the model has {num_features}.")
 
 
