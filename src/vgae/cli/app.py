@@ -73,6 +73,10 @@ COMMANDS = {
 }
 
 
+OWN = "own"
+BARE = {"--labels": OWN}  # options that may be named without a value, and what that means
+
+
 class LazyGroup(TyperGroup):
     """Commands that have a name and a help, and are loaded when they are called."""
 
@@ -128,6 +132,15 @@ def load_command(name: str) -> Any:
         return typer.main.get_command(single)
 
 
+def with_values(arguments: list[str]) -> list[str]:
+    """The arguments with a value for every option that may be named without one: the next argument is none of it."""
+    following = [*arguments, "-"][1:]
+    return [
+        f"{each}={BARE[each]}" if each in BARE and after.startswith("-") else each
+        for each, after in zip(arguments, following, strict=True)
+    ]
+
+
 def main() -> None:
     """Run the command and, unless all went well, end the process with its exit code."""
     prepare_streams()
@@ -144,5 +157,5 @@ def _run(arguments: list[str]) -> int | None:
     for argument in arguments:
         if "\0" in argument:
             raise InputError(f"{argument!r}: no name of a file and no option can hold a NUL character.")
-    code: int | None = app(arguments, prog_name="vgae", standalone_mode=False)
+    code: int | None = app(with_values(arguments), prog_name="vgae", standalone_mode=False)
     return code

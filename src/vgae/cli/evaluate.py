@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from vgae.cli.options import PICTURES, Json, RunFolder
+from vgae.cli.protocols import LabelOptions, ProtocolOptions, judge_otherwise
 from vgae.cli.summary import paper_scores, run_summary
 from vgae.errors import InputError
 from vgae.estimators.baseline import fitted_of
@@ -31,10 +32,13 @@ from vgae.screen import note, print_line
 from vgae.words import count
 
 
-def evaluate(run_folder: RunFolder, as_json: Json = False) -> None:
+def evaluate(run_folder: RunFolder, protocol: ProtocolOptions, labels: LabelOptions, as_json: Json = False) -> None:
     """Score a run on its held-out pairs and among all pairs, and say how far its probabilities hold."""
     run = read_any_run(run_folder)
     fitted = fitted_of(run)
+    if protocol.is_other or labels.labels is not None:
+        judge_otherwise(fitted, run_summary(run_folder, run), protocol, labels, as_json=as_json)
+        return
     held_out = _held_out(run_folder, run)
     what = "the test links" if run.split.test else "the validation links, each half by a fit to the other"
     metrics = evaluate_split(fitted, run.split)
