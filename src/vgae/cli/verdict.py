@@ -10,7 +10,7 @@ import numpy as np
 from vgae.cli.exits import same_command
 from vgae.cli.opening import OpenedGraph, SplitOptions
 from vgae.cli.options import TableOptions, as_arguments
-from vgae.errors import InputError
+from vgae.errors import InputError, TrainingError
 from vgae.evaluation.evaluate import RowScorer
 from vgae.graph.features import normalize, row_lengths
 from vgae.graph.split import LinkSplit
@@ -104,5 +104,8 @@ def _variants(asked: Asked, config: Config) -> dict[str, RowScorer]:
     found: dict[str, RowScorer] = {}
     for name, (seen, changed) in trainings.items():
         note(f"comparing: training the model {name}")
-        found[name] = train(Job.of(seen, changed, asked.split.val or None), Callback())
+        try:
+            found[name] = train(Job.of(seen, changed, asked.split.val or None), Callback())
+        except TrainingError as error:  # the run that was asked for is saved, and stands without it
+            note(f"the model {name} is left out: {error}")
     return found
