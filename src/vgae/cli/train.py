@@ -49,7 +49,7 @@ class JudgingOptions(Options):
         help="Train from so many seeds (--seed, the next, …) on the same split, into OUT/seed-N; "
         "gives means and standard errors.  [default: one training]",
     )
-    verdict: bool = option(True, flag="--no-verdict", help="Whether to compare the model with cheap heuristics.")
+    verdict: bool = option(True, flag="--no-verdict", help="Leave out the comparison with cheap heuristics.")
     compare: bool = option(
         False, help="Train the same model without features and with scaled ones too, to see whether features help."
     )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from vgae.cli.exits import same_command
 from vgae.cli.opening import OpenedGraph, SplitOptions
 from vgae.cli.options import TableOptions, as_arguments
-from vgae.errors import InputError
+from vgae.errors import InputError, TrainingError
 from vgae.evaluation.evaluate import RowScorer
-from vgae.graph.features import normalize
+from vgae.graph.features import normalize, row_lengths
 from vgae.graph.split import LinkSplit
 from vgae.report.console import print_table
 from vgae.report.verdict import Hints, Verdict, judge
@@ -95,12 +96,16 @@ def print_verdict(found: Verdict) -> None:
 
 def _variants(asked: Asked, config: Config) -> dict[str, RowScorer]:
     """The same training without features, and with rows of features brought to unit length; nothing is saved."""
-    scaled: Any = asked.split.train.with_parts(features=normalize(asked.split.train.features, "rows"))
+    graph = asked.split.train
+    trainings = {WITHOUT: (graph, replace(config, features=False))}
+    lengths = row_lengths(graph.features)
+    if not np.allclose(lengths[lengths > 0], 1, atol=1e-3):  # else they have unit length already
+        trainings[SCALED] = (graph.with_parts(features=normalize(graph.features, "rows")), config)
     found: dict[str, RowScorer] = {}
-    for name, graph, changed in (
-        (WITHOUT, asked.split.train, replace(config, features=False)),
-        (SCALED, scaled, config),
-    ):
+    for name, (seen, changed) in trainings.items():
         note(f"comparing: training the model {name}")
-        found[name] = train(Job.of(graph, changed, asked.split.val or None), Callback())
+        try:
+            found[name] = train(Job.of(seen, changed, asked.split.val or None), Callback())
+        except TrainingError as error:  # the run that was asked for is saved, and stands without it
+            note(f"the model {name} is left out: {error}")
     return found
