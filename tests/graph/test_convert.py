@@ -422,3 +422,28 @@ def test_a_lazy_frame_is_collected() -> None:
 def test_a_frame_of_mixed_objects_is_named() -> None:
     mixed = pd.DataFrame({"a": ["x", 1], "b": ["y", "z"]}, dtype=object)
     assert message_of(lambda: Graph.of(mixed)).startswith("links: not a data frame of plain columns")
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+@pytest.mark.parametrize("change", ["ends in 0", "ends below 0", "falls", "is too short"])
+def test_a_matrix_whose_index_pointer_is_damaged_is_never_followed(kind: str, change: str) -> None:
+    """SciPy's own check looks at nothing where the last pointer, the number of entries, is not above 0."""
+    matrix = sp.random_array((8, 8), density=0.5, rng=np.random.default_rng(0), format="csr").asformat(kind)
+    if change == "is too short":
+        matrix.indptr = matrix.indptr[:-2]
+    elif change == "falls":
+        matrix.indptr[3] = 10_000
+    else:
+        matrix.indptr[-1] = 0 if change == "ends in 0" else -1
+    for make in (
+        lambda: Graph.from_edges([(0, 1)], features=matrix, num_nodes=8),
+        lambda: Graph.from_scipy(matrix),
+    ):
+        assert "the sparse matrix is not well formed" in message_of(make)
+
+
+@pytest.mark.parametrize("offset", [-8, 8, 10**15])
+def test_diagonals_outside_of_a_matrix_are_refused(offset: int) -> None:
+    matrix = sp.dia_array((np.ones((1, 8)), [0]), shape=(8, 8))
+    matrix.offsets = np.array([offset])
+    assert "the sparse matrix is not well formed" in message_of(lambda: Graph.from_scipy(matrix))

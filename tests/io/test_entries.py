@@ -186,10 +186,11 @@ def test_labels_come_from_a_table_of_their_own(tmp_path: Path) -> None:
     loaded = read(tmp_path, "x.csv", rows(ENTRIES, "node,feature,value\n"), labels=tmp_path / "labels.csv")
     assert loaded.graph.labels is not None
     assert loaded.graph.labels.tolist() == ["a", -1, "b", -1, -1]
-    assert any("2 classes, 3 nodes without one, 1 row about other ids ignored" in note for note in loaded.label_notes)
+    assert {"2 classes", "3 nodes without one"} <= set(loaded.label_notes)
+    assert "1 row about nodes that are not in the graph left out" in loaded.label_notes
     (tmp_path / "labels.csv").write_text("id,size,colour\n3,b,x\n1,a,y\n")
     options: dict[str, Any] = {"labels": tmp_path / "labels.csv"}
-    assert "say which of its columns is the class" in message_of(lambda: read_any(tmp_path / "links.csv", **options))
+    assert "say which column holds the labels" in message_of(lambda: read_any(tmp_path / "links.csv", **options))
     graph = read_any(tmp_path / "links.csv", label="colour", **options).graph
     assert graph.labels is not None
     assert graph.labels.tolist() == ["y", -1, "x", -1]

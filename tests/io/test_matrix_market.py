@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import vgae
 from helpers import message_of
+from vgae.io.matrix_market import read_matrix_market
 from vgae.io.tables import read_any, read_graph
 
 
@@ -46,6 +47,23 @@ def test_a_dense_matrix_and_directions(tmp_path: Path) -> None:
     assert (found.directions == 1).all()
 
 
+@pytest.mark.parametrize("shape", [(6, 6), (7, 3)])
+@pytest.mark.parametrize("kind", ["general", "symmetric", "skew-symmetric"])
+@pytest.mark.parametrize("dense", [True, False])
+def test_every_matrix_that_scipy_writes_is_read_as_scipy_reads_it(
+    tmp_path: Path, shape: tuple[int, int], kind: str, dense: bool
+) -> None:
+    matrix = np.round(np.random.default_rng(0).normal(size=shape) * (np.arange(shape[1]) % 3 > 0), 3)
+    if kind != "general":
+        matrix = matrix[: shape[1], :]
+        matrix = matrix + matrix.T if kind == "symmetric" else matrix - matrix.T
+    scipy.io.mmwrite(tmp_path / "a.mtx", matrix if dense else sp.coo_array(matrix), comment="one\ntwo", precision=17)
+    found = read_matrix_market(tmp_path / "a.mtx")
+    found = found.toarray() if sp.issparse(found) else found
+    np.testing.assert_array_equal(found, matrix)
+    assert kind in (tmp_path / "a.mtx").read_text().splitlines()[0]
+
+
 def test_features_have_a_row_for_each_node(tmp_path: Path) -> None:
     features = sp.random_array((15, 30), density=0.05, rng=np.random.default_rng(0), dtype=np.float32)
     scipy.io.mmwrite(tmp_path / "x.mtx", features)
@@ -66,13 +84,20 @@ HEADER = "%%MatrixMarket matrix coordinate real general\n"
         (HEADER, "the line of its sizes is missing or odd"),
         (HEADER + "3 3 x\n", "the line of its sizes is missing or odd"),
         (HEADER + "3 3 1000000000000\n1 2 1\n", "for which it is too short"),
-        (HEADER + "3 3 2\n1 2 1.0\n", "not a readable Matrix Market file"),
-        (HEADER + "3 3 1\n1 9 1.0\n", "not a readable Matrix Market file"),
+        (HEADER + "3 3 2\n1 2 1.0\n", "holds 2 entries, but there is 1"),
+        (HEADER + "3 3 1\n1 2 1.0\n2 3 1.0\n", "holds 1 entry, but there are 2"),
+        (HEADER + "3 3 1\n1 9 1.0\n", "entry 1 is in column 9 of 3"),
+        (HEADER + "3 3 1\n0 1 1.0\n", "entry 1 is in row 0 of 3"),
+        (HEADER + "3 3 1\n1 2\n", "not a readable Matrix Market file"),
+        (HEADER + "3 3 1\n", "holds 1 entry, and there are none"),
         (HEADER + "3 3 1\n1 x 1.0\n", "not a readable Matrix Market file"),
         (HEADER + "3 4 1\n1 2 1.0\n", "expected a square sparse matrix"),
         (HEADER + "3 3 1\n1 2 -1.0\n", "a link is a finite number above 0"),
         (HEADER + "900000000 900000000 1\n1 2 1.0\n", "is larger than the 100,000,000 supported"),
-        ("%%MatrixMarket matrix coordinate complex general\n3 3 1\n1 2 1.0 1.0\n", "should be real numbers"),
+        (
+            "%%MatrixMarket matrix coordinate complex general\n3 3 1\n1 2 1.0 1.0\n",
+            "matrices that are 'complex' are not read",
+        ),
         ("%%MatrixMarket matrix array real general\n30000 30000\n1.0\n", "for which it is too short"),
     ],
 )

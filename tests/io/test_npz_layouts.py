@@ -189,6 +189,16 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
         assert "damaged or not an npz file" in message_of(lambda: read_any(path))
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+def test_features_whose_indices_lie_outside_are_refused_before_they_are_followed(tmp_path: Path, kind: str) -> None:
+    matrix = sp.csr_array(original().features, copy=True).asformat(kind)
+    matrix.indices[0] = 2**30
+    sp.save_npz(tmp_path / "x.npz", matrix)
+    (tmp_path / "links.csv").write_text("1,2\n2,0\n")
+    message = message_of(lambda: read_any(tmp_path / "links.csv", features=tmp_path / "x.npz"))
+    assert message.startswith(f"{tmp_path / 'x.npz'}: features: the sparse matrix is not well formed")
+
+
 def test_features_are_needed_where_features_are_asked_for(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", edges=np.array([[0, 1]]))
     (tmp_path / "links.csv").write_text("1,2\n2,0\n")

@@ -227,7 +227,8 @@ def test_labels_are_matched_by_their_ids(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, [("e", "old"), ("a", "new"), ("x", "new"), ("c", "old")], ("id", "age"))
     labels, notes = read_labels(path, GRAPH, NodeOptions())
     assert labels.tolist() == ["new", -1, "old", -1, "old"]
-    assert notes == ("labels are the column age", "1 row about nodes that are not in the graph left out")
+    strange = "1 row about nodes that are not in the graph left out"
+    assert notes == ("labels are the column age", "2 classes", "2 nodes without one", strange)
 
 
 def test_of_more_columns_one_is_asked_for(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from vgae.errors import InputError
-from vgae.graph.convert import as_numpy, as_real, to_array, to_matrix
+from vgae.graph.convert import as_numpy, as_real, to_array, to_matrix, well_formed
 from vgae.graph.pairs import AnyArray, Pairs, as_pairs, distinct
 from vgae.options import whole_number
 from vgae.words import count, shown
@@ -169,10 +169,7 @@ def frozen(array: AnyArray) -> AnyArray:
 
 def _tidy_csr(matrix: sp.csr_array) -> sp.csr_array:
     """Sorted columns, no duplicates, no stored zeros: the matrix itself if it is frozen and so already, else a copy."""
-    try:
-        matrix.check_format(full_check=True)
-    except ValueError as error:
-        raise InputError(f"features: the sparse matrix is not well formed ({error}).") from None
+    well_formed(matrix, "features")
     parts = (matrix.data, matrix.indices, matrix.indptr)
     ours = not any(array.flags.writeable for part in parts for array in _memory_of(part))
     if not (ours and matrix.dtype == np.float32 and matrix.has_canonical_format and np.all(matrix.data)):

@@ -105,7 +105,7 @@ def to_matrix(features: Any) -> Any:
             raise InputError(
                 f"features: expected a matrix of numbers, got {features.dtype} of {features.ndim} dimensions."
             )
-        return sp.csr_array(_well_formed(features, "features"))
+        return sp.csr_array(well_formed(features, "features"))
     problem = "features: every row must have the same number of entries, and every entry be a number."
     array = as_real(features, problem)
     if array.ndim not in (1, 2):
@@ -140,7 +140,7 @@ def from_scipy(adjacency: Any, weighted: bool) -> Parts:
         raise InputError(f"adjacency: expected a square sparse matrix, got {shape}.")
     if adjacency.dtype.kind not in "biuf":
         raise InputError(f"adjacency: its entries should be real numbers, but are {adjacency.dtype}.")
-    matrix = _well_formed(adjacency, "adjacency").tocoo()
+    matrix = well_formed(adjacency, "adjacency").tocoo()
     stored = matrix.data != 0
     edges = np.stack([matrix.row[stored], matrix.col[stored]], axis=1).astype(np.int64)
     entries = matrix.data[stored]
@@ -321,18 +321,41 @@ def _require_name(name: Any, option: str) -> None:
         raise InputError(f"{option}: the name of an attribute is needed, got {shown(name)}.")
 
 
-def _well_formed(matrix: Any, what: str) -> Any:
-    """A sparse matrix whose indices lie within it; SciPy itself would follow them anywhere."""
+def well_formed(matrix: Any, what: str) -> Any:
+    """A sparse matrix whose indices lie within it; SciPy itself would follow them anywhere, and checks only some."""
     try:
-        if hasattr(matrix, "check_format"):
-            matrix.check_format(full_check=True)
-        elif matrix.format == "coo" and matrix.nnz:
-            for places, extent in zip((matrix.row, matrix.col), matrix.shape, strict=True):
-                if not 0 <= places.min() <= places.max() < extent:
-                    raise IndexError(f"indices run from {places.min()} to {places.max()}")
-    except (IndexError, TypeError, ValueError) as error:
-        raise InputError(f"{what}: the sparse matrix is not well formed ({error}).") from None
+        problem = _problem_of(matrix)
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        problem = str(error)
+    if problem:
+        raise InputError(f"{what}: the sparse matrix is not well formed ({problem}).")
     return matrix
+
+
+def _problem_of(matrix: Any) -> str:
+    """What is wrong with where the entries of a sparse matrix are; nothing, mostly."""
+    num_rows, num_columns = matrix.shape
+    if matrix.format == "coo" and matrix.nnz:
+        for places, extent in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+            if not 0 <= places.min() <= places.max() < extent:
+                return f"indices run from {places.min()} to {places.max()}"
+    elif matrix.format == "dia":
+        offsets = matrix.offsets
+        if len(offsets) and not -num_rows < offsets.min() <= offsets.max() < num_columns:
+            return f"diagonals run from {offsets.min()} to {offsets.max()}"
+    elif matrix.format in ("csr", "csc", "bsr"):
+        height, width = matrix.blocksize if matrix.format == "bsr" else (1, 1)
+        major, minor = num_rows // height, num_columns // width
+        if matrix.format == "csc":
+            major, minor = minor, major
+        starts, places = matrix.indptr, matrix.indices
+        if len(starts) != major + 1 or starts[0] != 0 or np.any(starts[1:] < starts[:-1]):
+            return "the index pointer does not rise from 0, once for each row or column"
+        if starts[-1] > min(len(places), len(matrix.data)):
+            return "there are fewer entries than the index pointer says"
+        if len(places) and not 0 <= places.min() <= places.max() < minor:
+            return f"indices run from {places.min()} to {places.max()}"
+    return ""
 
 
 def _require_positive(entries: AnyArray, edges: Pairs) -> None:

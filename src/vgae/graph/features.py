@@ -93,9 +93,11 @@ def _divided(matrix: Any, by: npt.NDArray[np.float64], axis: int) -> FloatArray 
     by = np.where(by > 0, by, 1.0)
     if sp.issparse(matrix):
         divisors = by[_rows_of(matrix) if axis == 0 else matrix.indices]
-        values = (matrix.data / divisors).astype(np.float32)
+        with np.errstate(invalid="ignore"):  # what is infinite is found and named by the graph
+            values = (matrix.data / divisors).astype(np.float32)
         return sp.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
-    dense: FloatArray = (matrix / (by[:, None] if axis == 0 else by)).astype(np.float32)
+    with np.errstate(invalid="ignore"):  # what is infinite is found and named by the graph
+        dense: FloatArray = (matrix / (by[:, None] if axis == 0 else by)).astype(np.float32)
     return dense
 
 

@@ -192,7 +192,10 @@ def _with_nodes(of_links: LoadedGraph, links: Origin, nodes: Nodes, rows: IntArr
     if alone:
         said.append(f"{count(alone, 'node')} {'has' if alone == 1 else 'have'} no links")
     parts: dict[str, Any] = {"features": features.matrix} | ({} if labels is None else {"labels": labels})
-    graph = graph.with_parts(**parts)
+    try:
+        graph = graph.with_parts(**parts)
+    except InputError as error:
+        raise InputError(f"{origin.name}: {error}") from None
     if origin.name == links.name:
         return LoadedGraph(graph, (*of_links.notes, *said), features.recipe)
     return LoadedGraph(graph, of_links.notes, features.recipe, origin.name, tuple(said))

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph.checks import MAX_NODES
+from vgae.graph.convert import to_matrix
 from vgae.graph.pairs import AnyArray, IntArray
 from vgae.io.columns import FloatArray, as_ids, as_numbers, number_ids, plain
 from vgae.io.json_files import json_limit, parse_any_json
@@ -205,11 +206,15 @@ def _without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 def rows_of_matrix(path: Path, matrix: Any) -> ListedFeatures:
     """A matrix of features whose row i is about the node with the id i."""
+    try:
+        matrix = to_matrix(matrix)  # whose indices are checked: SciPy would follow them anywhere
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     if matrix.ndim != 2 or not 0 < matrix.shape[0] <= MAX_NODES or matrix.shape[1] == 0:
         raise InputError(f"{path}: features are a matrix with a row per node, but its shape is {tuple(matrix.shape)}.")
     ids = pa.chunked_array([pa.array(np.arange(matrix.shape[0]))])
     note = f"row i of its {matrix.shape[0]:,} rows is about the node i, from 0"
-    return ListedFeatures(ids, Entries(sp.csr_array(matrix) if sp.issparse(matrix) else matrix), (note,))
+    return ListedFeatures(ids, Entries(matrix), (note,))
 
 
 def arranged(entries: Entries, names: tuple[str, ...], origin: Origin) -> tuple[Any, tuple[str, ...]]:

@@ -20,13 +20,16 @@ from vgae.io.text import Wanted
 from vgae.io.unpack import enough_memory
 from vgae.words import count
 
+USUAL = ("label", "labels", "class", "target", "y", "category", "community")  # what labels are called
+
 
 def read_labels(path: str | Path, graph: Graph, options: NodeOptions) -> tuple[AnyArray, tuple[str, ...]]:
     """A label for each node of the graph, -1 where the table has none, and what was assumed.
 
-    The columns are those of the options; else the ids are the first column, and of two columns the other is the label.
+    The columns are those of the options; else the ids are the first column, and the label is the only other one, or the
+    one with a usual name.
     """
-    path = as_path(path)
+    path, options = as_path(path, "labels"), replace(options, feature_format="table")
     header = True if any(map(is_name, options.columns)) else None
     with enough_memory(path):
         table = read_table(path, Wanted(links=False, needed="a column of ids and one of labels"), header=header)
@@ -48,14 +51,19 @@ def read_labels(path: str | Path, graph: Graph, options: NodeOptions) -> tuple[A
         rows[indices[inside]] = inside
         labels = to_labels(table.column(table.place_of(str(options.label))), rows, nodes.origin)
     strange = len(indices) - len(inside)
-    notes = [f"labels are the column {options.label}"]
+    without = labels.tolist().count(-1)
+    classes = count(len(set(labels.tolist()) - {-1}), "class", "classes")
+    notes = [f"labels are the column {options.label}", classes]
+    notes += [f"{count(without, 'node')} without one"] if without else []
     notes += [f"{count(strange, 'row')} about nodes that are not in the graph left out"] if strange else []
     return labels, tuple(notes)
 
 
 def _other_column(names: list[str], others: pa.Table, path: str) -> str:
-    """The column of labels where none is asked for: the only one beside the ids."""
+    """The column of labels where none is asked for: the only one beside the ids, or the one with a usual name."""
     found: list[str] = [name for name in others.column_names if not is_unnamed(name)]
+    if len(found) > 1:
+        found = [name for name in found if name.strip().casefold() in USUAL]
     if len(found) != 1:
         raise InputError(f"{path}: say which column holds the labels (label); its columns are {listed(names)}.")
     return found[0]

@@ -29,7 +29,7 @@ from vgae.io.foreign import read_document
 from vgae.io.formats import ARRAYS, DOCUMENTS, GRAPHML, MATRICES, TABLES, refuse_unknown_graph
 from vgae.io.graphml import ENDS, ID, read_graphml
 from vgae.io.graphs import read_npz_graph
-from vgae.io.labels import read_labels
+from vgae.io.label_files import read_labels
 from vgae.io.links import read_link_table, read_links_among
 from vgae.io.matrix_market import read_matrix_market_graph
 from vgae.io.nodes import read_nodes, take_nodes
@@ -81,13 +81,11 @@ def read_any(path: str | Path, *, labels: str | Path | None = None, **options: A
     unknown = {name: value for name, value in options.items() if name not in KNOWN}
     require_none_left("read_graph", unknown)
     given = {name: value for name, value in options.items() if value is not None}
-    of_labels = {}
-    if labels is not None:
-        of_labels["label"] = given.pop("label", None)
+    of_labels = NodeOptions() if labels is None else NodeOptions(label=given.pop("label", None))
     loaded = _read(path, given)
     if labels is None:
         return loaded
-    found, notes = read_labels(labels, loaded.graph.ids, **of_labels)
+    found, notes = read_labels(labels, loaded.graph, of_labels)
     graph = loaded.graph.with_parts(labels=found)
     return replace(loaded, graph=graph, label_table=str(labels), label_notes=notes)
 
