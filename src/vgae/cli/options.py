@@ -28,6 +28,7 @@ GraphName = Annotated[
     ),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
+CONTEXT = "context"  # of a call, which knows what was given
 JSON_HELP = "Print one JSON object on standard output, and nothing else there."
 Json = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
@@ -110,6 +111,13 @@ class LinkOutputOptions(CsvOptions):
     json: bool = option(False, help=JSON_HELP)
 
 
+class GivenNames(dict[type[Options], frozenset[str]]):
+    """The names of the options on the command line, by their class; those given at their defaults are among them.
+
+    It is passed to a command's function that has a parameter `given` of this type.
+    """
+
+
 def given_options(options: Options) -> dict[str, Any]:
     """The options that are not at their defaults."""
     return {
@@ -147,14 +155,28 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters.append(parameter.replace(annotation=kind, kind=Parameter.KEYWORD_ONLY))
 
+    context = Parameter(CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    parameters = [context if parameter.annotation is GivenNames else parameter for parameter in parameters]
+
     @wraps(function)
     def collecting(**given: Any) -> None:
+        if CONTEXT in given:
+            given["given"] = _given_names(given.pop(CONTEXT), groups)
         objects = {name: _collect(name, kind, given) for name, kind in groups.items()}
         function(**objects, **given)
 
     collecting.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
     collecting.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return collecting
+
+
+def _given_names(context: typer.Context, groups: dict[str, type[Options]]) -> GivenNames:
+    """What is on the command line, at its default or not."""
+    found = GivenNames()
+    for group, kind in groups.items():
+        sources = {each.name: context.get_parameter_source(_name(group, each)) for each in options_of(kind)}
+        found[kind] = frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
+    return found
 
 
 def _collect(group: str, kind: type[Options], given: dict[str, Any]) -> Options:

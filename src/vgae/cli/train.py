@@ -9,7 +9,8 @@ from pathlib import Path
 
 from vgae.cli.exits import same_command
 from vgae.cli.opening import SplitOptions, open_graph
-from vgae.cli.options import PICTURES, GraphName, Json, TableOptions
+from vgae.cli.options import PICTURES, GivenNames, GraphName, Json, TableOptions
+from vgae.cli.preset import PresetOptions, settle
 from vgae.cli.seeds import train_seeds
 from vgae.cli.summary import paper_scores, run_summary
 from vgae.cli.verdict import Asked, judge_run, print_verdict
@@ -58,31 +59,40 @@ class JudgingOptions(Options):
 def train(
     graph: GraphName,
     config: Config,
+    preset: PresetOptions,
     split: SplitOptions,
     output: FolderOptions,
     judging: JudgingOptions,
     tables: TableOptions,
+    given: GivenNames,
     as_json: Json = False,
 ) -> None:
-    """Train a model on a graph, score it, save it, and say how it compares."""
+    """Train a model on a graph, score it, save it, and say how it compares.
+
+    For a file of your own, options that are not given have values tuned on real graphs; --preset paper takes the
+    defaults below.
+    """
     choose_device(config.device)
     opened = open_graph(graph, tables, split.time)
-    source = Source(split.apply(opened), visible(opened.name), opened.recipe)
-    asked = Asked(graph, config, split, tables, opened, source.split)
+    asked = Asked(graph, config, split, tables, opened, split.apply(opened))
+    to = Destination(_folder(asked, output, judging), output.overwrite, output.resume, output.checkpoint_every)
+    resumed = to.folder if output.resume and not output.overwrite else None
+    settled = settle(asked, preset, given, resumed=resumed, quiet=as_json)
+    asked = settled.asked
+    source = Source(asked.split, visible(opened.name), asked.opened.recipe)
     if judging.compare:
         asked.require_features()
-    to = Destination(_folder(asked, output, judging), output.overwrite, output.resume, output.checkpoint_every)
     train_one = _quietly if as_json else _on_screen
     if judging.seeds is not None:
         _train_seeds(asked, to, judging, as_json, lambda *each: train_one(source, asked, *each))
         return
     with resume_hint(to.folder):
-        run = train_one(source, asked, config, to)
+        run = train_one(source, asked, asked.config, to)
         if not as_json:
             print_scores(run.metrics, paper_scores(run), ("auc", "ap"))
         found = judge_run(run, asked, with_variants=judging.compare) if judging.verdict or judging.compare else None
     if as_json:
-        print_json(run_summary(to.folder, run) | {"verdict": found.to_json() if found else None})
+        print_json(run_summary(to.folder, run) | settled.to_json() | {"verdict": found.to_json() if found else None})
     elif found:
         print_verdict(found)
 

@@ -187,6 +187,17 @@ def finished_run(folder: Path) -> Run | None:
     return read_run(folder) if is_complete else None
 
 
+def saved_features(folder: Path) -> bool | None:
+    """Whether the training that is saved in a folder, finished or not, uses features, as far as that can be read."""
+    for path in (folder / CHECKPOINT / DESCRIPTION, folder / CHECKPOINT / STAGING / CONFIG, folder / CONFIG):
+        with suppress(InputError, OSError, LookupError, TypeError):
+            content = read_json(path, follow_links=False)
+            found = content.get("owner", content)["config"]["features"]
+            if isinstance(found, bool):
+                return found
+    return None
+
+
 def require_same_run(folder: Path, run: Run, config: Config, split: LinkSplit) -> None:
     """Refuse to take a complete run for one of another config, graph or split."""
     found = list(run.config.differences(config))

@@ -1,0 +1,142 @@
+"""Which defaults a training has: the paper's, or those that were tuned on real graphs (docs/defaults.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vgae.cli.loading import loading
+from vgae.cli.options import GivenNames, TableOptions
+from vgae.graph.features import Normalization
+from vgae.io.catalog import DATASETS
+from vgae.options import Options, option
+from vgae.runs.folder import saved_features
+from vgae.screen import note
+from vgae.train.config import Config
+from vgae.train.presets import ENOUGH_TO_STOP, TRIAL_ITERATIONS, TUNED_NORMALIZATION
+from vgae.train.tuned import Trial, can_try_features, try_features, tuned
+from vgae.words import count
+
+if TYPE_CHECKING:
+    from vgae.cli.verdict import Asked
+
+PAPER, OWN = "paper", "tuned"
+
+
+@dataclass(frozen=True)
+class PresetOptions(Options):
+    """Where the values of options come from that are not given."""
+
+    preset: str = option(
+        "auto",
+        choices=("auto", PAPER, OWN),
+        help="Defaults of options that are not given: paper, those listed here, or tuned, those found on real graphs; "
+        "auto is paper for cora, citeseer and pubmed and tuned for a file.",
+    )
+    keep_features: bool = option(False, help="With tuned defaults: use features without trying whether they help.")
+
+    def name_for(self, graph: str) -> str:
+        """The preset for a dataset or a file."""
+        if self.preset != "auto":
+            return self.preset
+        return PAPER if graph.lower() in DATASETS else OWN
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A training with all its values, and how they were chosen."""
+
+    asked: Asked
+    preset: str
+    trial: Trial | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The preset, and the scores by which features were used or left out."""
+        return {"preset": self.preset, "trial": None if self.trial is None else vars(self.trial)}
+
+
+def settle(
+    asked: Asked, options: PresetOptions, given: GivenNames, *, resumed: Path | None = None, quiet: bool = False
+) -> Settled:
+    """Fill in what was not given.
+
+    A training that is resumed in a folder uses features or not as it did before, without trying again.
+    """
+    preset = options.name_for(asked.graph)
+    if preset == PAPER:
+        return Settled(asked, preset)
+    asked = _scaled(asked, given[TableOptions])
+    links = len(asked.split.val.links)
+    config = tuned(asked.config, given[Config], links)
+    _say(announcement(asked.graph, config, given, links, asked.tables.normalize), quiet)
+    if options.keep_features or not config.features or not can_try_features(asked.split.train, asked.split.val):
+        return Settled(replace(asked, config=config), preset)
+    before = None if resumed is None else saved_features(resumed)
+    if before is not None:
+        return Settled(replace(asked, config=replace(config, features=before)), preset)
+    _say(f"trying {TRIAL_ITERATIONS} iterations with features and without; --keep-features skips this", quiet)
+    trial = try_features(asked.split.train, asked.split.val, config)
+    _say(_verdict_of(trial), quiet)
+    config = replace(config, features=trial.features_help)
+    return Settled(replace(asked, config=config), preset, trial)
+
+
+def plan_config(
+    graph: str, config: Config, options: PresetOptions, given: GivenNames, num_links: int, *, quiet: bool = False
+) -> Config:
+    """The configuration of a training that is not made, which would use features if there are any.
+
+    `num_links` is how many links would be held out for validation.
+    """
+    if options.name_for(graph) == PAPER:
+        return config
+    config = tuned(config, given[Config], num_links)
+    _say(announcement(graph, config, given, num_links, None), quiet)
+    return config
+
+
+def _scaled(asked: Asked, given: frozenset[str]) -> Asked:
+    """Features with rows of unit length, unless it was said how to bring them to scale."""
+    opened = asked.opened
+    if "normalize" in given or opened.graph.features is None or not asked.config.features:
+        return asked
+    scale = Normalization.fit(opened.graph.features, TUNED_NORMALIZATION)
+    features = scale.apply(opened.graph.features)
+    with loading():
+        no_columns = import_module("vgae.io.recipe").FeatureRecipe(())
+    recipe = replace(opened.recipe or no_columns, normalization=scale)
+    return replace(
+        asked,
+        opened=replace(opened, graph=opened.graph.with_parts(features=features), recipe=recipe),
+        split=replace(asked.split, train=asked.split.train.with_parts(features=features)),
+        tables=replace(asked.tables, normalize=TUNED_NORMALIZATION),
+    )
+
+
+def announcement(graph: str, config: Config, given: GivenNames, links: int, normalize: str | None) -> str:
+    """The values that were not given, and why they are not the paper's."""
+    parts = [f"{name} {getattr(config, name)}" for name in ("hidden_dim", "latent_dim") if name not in given[Config]]
+    if "iterations" not in given[Config]:
+        most = "at most " if config.early_stopping is not None else ""
+        parts.append(f"{most}{count(config.iterations, 'iteration')}")
+    if config.early_stopping is not None and "early_stopping" not in given[Config]:
+        parts.append(f"early_stopping {config.early_stopping} by {config.stop_by}")
+    elif links < ENOUGH_TO_STOP and config.early_stopping is None:
+        parts.append(f"no early stopping ({count(links, 'validation link')}, fewer than {ENOUGH_TO_STOP})")
+    if normalize is not None and "normalize" not in given[TableOptions]:
+        parts.append(f"features normalized by {normalize}")
+    why = "asked for" if graph.lower() in DATASETS else "for a graph of your own"
+    return f"defaults tuned on real graphs, {why}: {', '.join(parts)}; --preset paper takes the paper's"
+
+
+def _verdict_of(trial: Trial) -> str:
+    scores = f"{100 * trial.with_features:.1f} with features and {100 * trial.without:.1f} without"
+    end = "so features are used" if trial.features_help else "so features are left out (--keep-features uses them)"
+    return f"mean of AUC and AP on validation: {scores}, {end}"
+
+
+def _say(line: str, quiet: bool) -> None:
+    if not quiet:
+        note(line)
