@@ -7,7 +7,7 @@ of it, and the function is given one object of the class. Names, types, defaults
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -112,10 +112,14 @@ class LinkOutputOptions(CsvOptions):
 
 
 class GivenNames(dict[type[Options], frozenset[str]]):
-    """The names of the options on the command line, by their class; those given at their defaults are among them.
+    """The names of the options on the command line, by their class; those given at their defaults are among them."""
 
-    It is passed to a command's function that has a parameter `given` of this type.
-    """
+
+@dataclass(frozen=True)
+class AwareOptions(Options):
+    """Base of options whose meaning depends on what else was given to the command."""
+
+    given: GivenNames = field(default_factory=GivenNames)  # no option itself: filled in when a command is called
 
 
 def given_options(options: Options) -> dict[str, Any]:
@@ -155,14 +159,16 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters.append(parameter.replace(annotation=kind, kind=Parameter.KEYWORD_ONLY))
 
-    context = Parameter(CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    parameters = [context if parameter.annotation is GivenNames else parameter for parameter in parameters]
+    if any(issubclass(kind, AwareOptions) for kind in groups.values()):
+        parameters.append(Parameter(CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context))
 
     @wraps(function)
     def collecting(**given: Any) -> None:
-        if CONTEXT in given:
-            given["given"] = _given_names(given.pop(CONTEXT), groups)
+        context = given.pop(CONTEXT, None)
         objects = {name: _collect(name, kind, given) for name, kind in groups.items()}
+        for name, options in objects.items():
+            if isinstance(options, AwareOptions):
+                objects[name] = replace(options, given=_given_names(context, groups))
         function(**objects, **given)
 
     collecting.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what typer reads

@@ -1,7 +1,7 @@
 """`vgae plan`."""
 
 from vgae.cli.opening import SplitOptions, open_graph
-from vgae.cli.options import GivenNames, GraphName, Json, TableOptions, given_options
+from vgae.cli.options import GraphName, Json, TableOptions, given_options
 from vgae.cli.preset import PresetOptions, plan_config
 from vgae.machine import describe_machine
 from vgae.objective.cost import duration
@@ -19,7 +19,6 @@ def plan(
     preset: PresetOptions,
     split: SplitOptions,
     tables: TableOptions,
-    given: GivenNames,
     as_json: Json = False,
 ) -> None:
     """Estimate what a training would cost, by the exact and by the sampled objective.
@@ -32,7 +31,7 @@ def plan(
     # The whole graph, unless it is said how to split it: what is held out by default makes no difference to a plan.
     planned = split.apply(opened).train if given_options(split) else opened.graph
     num_links = int(split.val * opened.graph.num_edges)
-    config = plan_config(graph, config, preset, given, num_links, quiet=as_json)
+    config = plan_config(graph, config, preset, num_links, quiet=as_json)
     # Made without the checks of `Job.of`: nothing is held out for a plan, and early stopping still counts.
     found = plan_training(Job(config.view(planned), config))
     if as_json:

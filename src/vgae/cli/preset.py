@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vgae.cli.loading import loading
-from vgae.cli.options import GivenNames, TableOptions
+from vgae.cli.options import AwareOptions, GivenNames, TableOptions
 from vgae.graph.features import Normalization
 from vgae.io.catalog import DATASETS
-from vgae.options import Options, option
+from vgae.options import option
 from vgae.runs.folder import saved_features
 from vgae.screen import note
 from vgae.train.config import Config
@@ -26,7 +26,7 @@ PAPER, OWN = "paper", "tuned"
 
 
 @dataclass(frozen=True)
-class PresetOptions(Options):
+class PresetOptions(AwareOptions):
     """Where the values of options come from that are not given."""
 
     preset: str = option(
@@ -57,14 +57,12 @@ class Settled:
         return {"preset": self.preset, "trial": None if self.trial is None else vars(self.trial)}
 
 
-def settle(
-    asked: Asked, options: PresetOptions, given: GivenNames, *, resumed: Path | None = None, quiet: bool = False
-) -> Settled:
+def settle(asked: Asked, options: PresetOptions, *, resumed: Path | None = None, quiet: bool = False) -> Settled:
     """Fill in what was not given.
 
     A training that is resumed in a folder uses features or not as it did before, without trying again.
     """
-    preset = options.name_for(asked.graph)
+    preset, given = options.name_for(asked.graph), options.given
     if preset == PAPER:
         return Settled(asked, preset)
     asked = _scaled(asked, given[TableOptions])
@@ -83,17 +81,15 @@ def settle(
     return Settled(replace(asked, config=config), preset, trial)
 
 
-def plan_config(
-    graph: str, config: Config, options: PresetOptions, given: GivenNames, num_links: int, *, quiet: bool = False
-) -> Config:
+def plan_config(graph: str, config: Config, options: PresetOptions, num_links: int, *, quiet: bool = False) -> Config:
     """The configuration of a training that is not made, which would use features if there are any.
 
     `num_links` is how many links would be held out for validation.
     """
     if options.name_for(graph) == PAPER:
         return config
-    config = tuned(config, given[Config], num_links)
-    _say(announcement(graph, config, given, num_links, None), quiet)
+    config = tuned(config, options.given[Config], num_links)
+    _say(announcement(graph, config, options.given, num_links, None), quiet)
     return config
 
 

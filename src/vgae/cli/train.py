@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vgae.cli.exits import same_command
 from vgae.cli.opening import SplitOptions, open_graph
-from vgae.cli.options import PICTURES, GivenNames, GraphName, Json, TableOptions
+from vgae.cli.options import PICTURES, GraphName, Json, TableOptions
 from vgae.cli.preset import PresetOptions, settle
 from vgae.cli.seeds import train_seeds
 from vgae.cli.summary import paper_scores, run_summary
@@ -64,7 +64,6 @@ def train(
     output: FolderOptions,
     judging: JudgingOptions,
     tables: TableOptions,
-    given: GivenNames,
     as_json: Json = False,
 ) -> None:
     """Train a model on a graph, score it, save it, and say how it compares.
@@ -77,7 +76,7 @@ def train(
     asked = Asked(graph, config, split, tables, opened, split.apply(opened))
     to = Destination(_folder(asked, output, judging), output.overwrite, output.resume, output.checkpoint_every)
     resumed = to.folder if output.resume and not output.overwrite else None
-    settled = settle(asked, preset, given, resumed=resumed, quiet=as_json)
+    settled = settle(asked, preset, resumed=resumed, quiet=as_json)
     asked = settled.asked
     source = Source(asked.split, visible(opened.name), asked.opened.recipe)
     if judging.compare:
