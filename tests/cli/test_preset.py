@@ -134,6 +134,24 @@ def test_an_unfinished_training_is_continued_with_the_features_that_it_had(folde
     assert (vgae.load(run).transform() == begun.transform()).all()
 
 
+def test_a_training_that_was_started_with_the_papers_defaults_is_continued_with_them(
+    folder: Path, tmp_path: Path
+) -> None:
+    split = vgae.split_links(vgae.read_graph(folder / "words.npz"), seed=0)
+    begun = vgae.VGAE(iterations=6).fit(
+        split.train, validation=split.val, checkpoint=tmp_path / "run" / "checkpoint", checkpoint_every=0
+    )
+    arguments = ("train", str(folder / "words.npz"), "--iterations", "6", "--no-verdict", "--out", "run", "--resume")
+    for _ in range(2):  # first unfinished, then complete
+        result = run_vgae(*arguments, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert "tuned" not in result.stderr
+        assert (vgae.load(tmp_path / "run").transform() == begun.transform()).all()
+    assert_refused(
+        run_vgae(*arguments, "--preset", "tuned", "--json", cwd=tmp_path), "of another training", "hidden_dim"
+    )
+
+
 def test_new_nodes_get_features_of_unit_length_too(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     links = [(i, int(j)) for i in range(40) for j in rng.choice(40, 4, replace=False) if i != j]

@@ -12,7 +12,7 @@ from vgae.cli.options import AwareOptions, GivenNames, TableOptions
 from vgae.graph.features import Normalization
 from vgae.io.catalog import DATASETS
 from vgae.options import option
-from vgae.runs.folder import saved_features
+from vgae.runs.folder import SavedTraining, saved_training
 from vgae.screen import note
 from vgae.train.config import Config
 from vgae.train.presets import ENOUGH_TO_STOP, TRIAL_ITERATIONS, TUNED_NORMALIZATION
@@ -60,9 +60,13 @@ class Settled:
 def settle(asked: Asked, options: PresetOptions, *, resumed: Path | None = None, quiet: bool = False) -> Settled:
     """Fill in what was not given.
 
-    A training that is resumed in a folder uses features or not as it did before, without trying again.
+    A training that is resumed in a folder uses features or not as it did before, without trying again; one that was
+    started with the paper's defaults, as all were in earlier versions, is continued with them.
     """
     preset, given = options.name_for(asked.graph), options.given
+    before = None if resumed is None else saved_training(resumed)
+    if options.preset == "auto" and before is not None and _is_training(before, asked):
+        preset = PAPER
     if preset == PAPER:
         return Settled(asked, preset)
     asked = _scaled(asked, given[TableOptions])
@@ -71,9 +75,8 @@ def settle(asked: Asked, options: PresetOptions, *, resumed: Path | None = None,
     _say(announcement(asked.graph, config, given, links, asked.tables.normalize), quiet)
     if options.keep_features or not config.features or not can_try_features(asked.split.train, asked.split.val):
         return Settled(replace(asked, config=config), preset)
-    before = None if resumed is None else saved_features(resumed)
     if before is not None:
-        return Settled(replace(asked, config=replace(config, features=before)), preset)
+        return Settled(replace(asked, config=replace(config, features=before.config.features)), preset)
     _say(f"trying {TRIAL_ITERATIONS} iterations with features and without; --keep-features skips this", quiet)
     trial = try_features(asked.split.train, asked.split.val, config)
     _say(_verdict_of(trial), quiet)
@@ -91,6 +94,12 @@ def plan_config(graph: str, config: Config, options: PresetOptions, num_links: i
     config = tuned(config, options.given[Config], num_links)
     _say(announcement(graph, config, options.given, num_links, None), quiet)
     return config
+
+
+def _is_training(saved: SavedTraining, asked: Asked) -> bool:
+    """Whether a saved training is the one that is asked for, with the paper's defaults."""
+    graph = asked.config.view(asked.split.train)
+    return not any(saved.config.differences(asked.config)) and saved.graph_hash == graph.content_hash
 
 
 def _scaled(asked: Asked, given: frozenset[str]) -> Asked:

@@ -20,6 +20,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -187,14 +188,21 @@ def finished_run(folder: Path) -> Run | None:
     return read_run(folder) if is_complete else None
 
 
-def saved_features(folder: Path) -> bool | None:
-    """Whether the training that is saved in a folder, finished or not, uses features, as far as that can be read."""
+@dataclass(frozen=True)
+class SavedTraining:
+    """What a training in a folder was made of."""
+
+    config: Config
+    graph_hash: str  # of what the model saw of its training graph
+
+
+def saved_training(folder: Path) -> SavedTraining | None:
+    """The training that is saved in a folder, finished or not, as far as that can be read."""
     for path in (folder / CHECKPOINT / DESCRIPTION, folder / CHECKPOINT / STAGING / CONFIG, folder / CONFIG):
         with suppress(InputError, OSError, LookupError, TypeError):
             content = read_json(path, follow_links=False)
-            found = content.get("owner", content)["config"]["features"]
-            if isinstance(found, bool):
-                return found
+            owner = content.get("owner") or content["facts"] | {"config": content["config"]}
+            return SavedTraining(Config.from_json(owner["config"]), str(owner["graph_hash"]))
     return None
 
 
