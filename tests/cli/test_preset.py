@@ -115,6 +115,7 @@ def test_resuming_needs_no_second_trial_and_the_same_preset(folder: Path, tmp_pa
     assert again.returncode == 0, again.stderr
     assert "this run is complete; there is nothing to resume" in again.stderr
     assert "trying" not in again.stderr
+    assert_refused(run_vgae(*arguments, cwd=tmp_path), "run", "already used")  # before anything is tried
     other = run_vgae(*arguments, "--resume", "--preset", "paper", "--json", cwd=tmp_path)
     assert_refused(other, "of another training", "early_stopping")
 

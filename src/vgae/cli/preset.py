@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vgae.cli.loading import loading
@@ -12,7 +11,8 @@ from vgae.cli.options import AwareOptions, GivenNames, TableOptions
 from vgae.graph.features import Normalization
 from vgae.io.catalog import DATASETS
 from vgae.options import option
-from vgae.runs.folder import SavedTraining, saved_training
+from vgae.runs.folder import SavedTraining, is_refused, saved_training
+from vgae.runs.make import Destination
 from vgae.screen import note
 from vgae.train.config import Config
 from vgae.train.presets import ENOUGH_TO_STOP, TRIAL_ITERATIONS, TUNED_NORMALIZATION
@@ -57,14 +57,14 @@ class Settled:
         return {"preset": self.preset, "trial": None if self.trial is None else vars(self.trial)}
 
 
-def settle(asked: Asked, options: PresetOptions, *, resumed: Path | None = None, quiet: bool = False) -> Settled:
+def settle(asked: Asked, options: PresetOptions, to: Destination, *, quiet: bool = False) -> Settled:
     """Fill in what was not given.
 
     A training that is resumed in a folder uses features or not as it did before, without trying again; one that was
     started with the paper's defaults, as all were in earlier versions, is continued with them.
     """
     preset, given = options.name_for(asked.graph), options.given
-    before = None if resumed is None else saved_training(resumed)
+    before = saved_training(to.folder) if to.resume and not to.overwrite else None
     if options.preset == "auto" and before is not None and _is_training(before, asked):
         preset = PAPER
     if preset == PAPER:
@@ -72,16 +72,18 @@ def settle(asked: Asked, options: PresetOptions, *, resumed: Path | None = None,
     asked = _scaled(asked, given[TableOptions])
     links = len(asked.split.val.links)
     config = tuned(asked.config, given[Config], links)
-    _say(announcement(asked.graph, config, given, links, asked.tables.normalize), quiet)
-    if options.keep_features or not config.features or not can_try_features(asked.split.train, asked.split.val):
-        return Settled(replace(asked, config=config), preset)
-    if before is not None:
-        return Settled(replace(asked, config=replace(config, features=before.config.features)), preset)
-    _say(f"trying {TRIAL_ITERATIONS} iterations with features and without; --keep-features skips this", quiet)
-    trial = try_features(asked.split.train, asked.split.val, config)
-    _say(_verdict_of(trial), quiet)
-    config = replace(config, features=trial.features_help)
-    return Settled(replace(asked, config=config), preset, trial)
+    remarks = [announcement(asked.graph, config, given, links, asked.tables.normalize)]
+    trial = None
+    if not options.keep_features and config.features and can_try_features(asked.split.train, asked.split.val):
+        if before is not None:
+            config = replace(config, features=before.config.features)
+        elif not is_refused(to.folder, overwrite=to.overwrite, resume=to.resume):
+            if not quiet:
+                note(f"trying {TRIAL_ITERATIONS} iterations with features and without; --keep-features skips this")
+            trial = try_features(asked.split.train, asked.split.val, config)
+            config = replace(config, features=trial.features_help)
+            remarks.append(_verdict_of(trial))
+    return Settled(replace(asked, config=config, remarks=tuple(remarks)), preset, trial)
 
 
 def plan_config(graph: str, config: Config, options: PresetOptions, num_links: int, *, quiet: bool = False) -> Config:
@@ -92,7 +94,8 @@ def plan_config(graph: str, config: Config, options: PresetOptions, num_links: i
     if options.name_for(graph) == PAPER:
         return config
     config = tuned(config, options.given[Config], num_links)
-    _say(announcement(graph, config, options.given, num_links, None), quiet)
+    if not quiet:
+        note(announcement(graph, config, options.given, num_links, None))
     return config
 
 
@@ -140,8 +143,3 @@ def _verdict_of(trial: Trial) -> str:
     scores = f"{100 * trial.with_features:.1f} with features and {100 * trial.without:.1f} without"
     end = "so features are used" if trial.features_help else "so features are left out (--keep-features uses them)"
     return f"mean of AUC and AP on validation: {scores}, {end}"
-
-
-def _say(line: str, quiet: bool) -> None:
-    if not quiet:
-        note(line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,8 +75,7 @@ def train(
     opened = open_graph(graph, tables, split.time)
     asked = Asked(graph, config, split, tables, opened, split.apply(opened))
     to = Destination(_folder(asked, output, judging), output.overwrite, output.resume, output.checkpoint_every)
-    resumed = to.folder if output.resume and not output.overwrite else None
-    settled = settle(asked, preset, resumed=resumed, quiet=as_json)
+    settled = settle(asked, preset, to, quiet=as_json)
     asked = settled.asked
     source = Source(asked.split, visible(opened.name), asked.opened.recipe)
     if judging.compare:
@@ -111,7 +110,8 @@ def _quietly(source: Source, asked: Asked, config: Config, to: Destination) -> R
 def _on_screen(source: Source, asked: Asked, config: Config, to: Destination) -> Run:
     """Train, and show the progress."""
     graph = asked.opened.graph
-    with ScreenReporter(config, to, f"{asked.opened.name}: {graph} · {graph.cleaning}") as reporter:
+    lines = (f"{asked.opened.name}: {graph} · {graph.cleaning}", *asked.remarks)
+    with ScreenReporter(config, to, lines) as reporter:
         run = make_run(source, config, to, reporter)
     if reporter.trained:
         note(f"trained {config.model.upper()} in {run.facts.seconds:.1f} s, saved in {to.folder}")
@@ -152,14 +152,15 @@ class QuietReporter(Reporter):
 class ScreenReporter(ProgressBar, QuietReporter):
     """Shows the progress of a training, and prints what happens to its folder."""
 
-    def __init__(self, config: Config, to: Destination, first_line: str) -> None:
+    def __init__(self, config: Config, to: Destination, first_lines: Sequence[str]) -> None:
         super().__init__(config.iterations)
-        self.to, self.first_line, self.trained = to, first_line, False
+        self.to, self.first_lines, self.trained = to, first_lines, False
 
     def on_ready(self, *, fresh: bool) -> None:
         """Say what the training is about and, if it was to be resumed, that there is nothing to resume."""
         self.trained = True
-        note(self.first_line)
+        for line in self.first_lines:
+            note(line)
         if self.to.resume and fresh:
             note(f"{self.to.folder}: nothing to resume, so training starts from the beginning")
 

@@ -38,6 +38,7 @@ class Asked:
     tables: TableOptions
     opened: OpenedGraph
     split: LinkSplit
+    remarks: tuple[str, ...] = ()  # to be printed when training begins
 
     @property
     def stem(self) -> str:

@@ -238,6 +238,15 @@ def stage_of(folder: Path) -> Stage:
     return Stage.NOT_A_RUN if names - {CHECKPOINT} else Stage.EMPTY
 
 
+def is_refused(folder: Path, *, overwrite: bool, resume: bool) -> bool:
+    """Whether `new_run_folder` would refuse a folder, as far as that can be seen without writing into it."""
+    try:
+        _require_usable(folder, stage_of(_real_path(folder)), overwrite=overwrite, resume=resume)
+    except (InputError, OSError):
+        return True
+    return False
+
+
 def _require_usable(folder: Path, stage: Stage, *, overwrite: bool, resume: bool) -> None:
     """A new or empty folder always passes; a run of vgae if overwriting or resuming was asked for; nothing else."""
     if Path(os.path.realpath(folder)) == Path.cwd():
