@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from vgae.estimators.base import GAE, VGAE, load
     from vgae.estimators.baseline import Baseline
     from vgae.evaluation.evaluate import evaluate
+    from vgae.evaluation.heart import heart_negatives
+    from vgae.evaluation.labels import evaluate_labels
+    from vgae.evaluation.protocols import evaluate_protocol
     from vgae.graph.folds import LinkKFold, LinkShuffleSplit
+    from vgae.graph.given import split_by_time
     from vgae.graph.graph import Graph
     from vgae.graph.samples import LinkSamples, link_samples
     from vgae.graph.split import HeldOut, LeakError, LinkSplit, split_links
@@ -48,12 +52,16 @@ __all__ = [
     "VgaeError",
     "__version__",
     "evaluate",
+    "evaluate_labels",
+    "evaluate_protocol",
+    "heart_negatives",
     "link_samples",
     "load",
     "load_dataset",
     "read_graph",
     "read_more",
     "rmat",
+    "split_by_time",
     "split_links",
     "stochastic_block_model",
     "verdict",
@@ -73,12 +81,16 @@ _LATER = {
     "LinkShuffleSplit": "vgae.graph.folds",
     "LinkSplit": "vgae.graph.split",
     "evaluate": "vgae.evaluation.evaluate",
+    "evaluate_labels": "vgae.evaluation.labels",
+    "evaluate_protocol": "vgae.evaluation.protocols",
+    "heart_negatives": "vgae.evaluation.heart",
     "link_samples": "vgae.graph.samples",
     "load": "vgae.estimators.base",
     "load_dataset": "vgae.io.datasets",
     "read_graph": "vgae.io.tables",
     "read_more": "vgae.io.extend",
     "rmat": "vgae.graph.synthetic",
+    "split_by_time": "vgae.graph.given",
     "split_links": "vgae.graph.split",
     "stochastic_block_model": "vgae.graph.synthetic",
     "verdict": "vgae.report.verdict",

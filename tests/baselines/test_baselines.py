@@ -5,6 +5,7 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 import pytest
+import torch
 
 import vgae
 from vgae.baselines import (
@@ -44,6 +45,22 @@ def test_every_baseline_is_symmetric(name: str, split: vgae.LinkSplit) -> None:
     scorer = BASELINES[name](split.train, 0)
     pairs = split.test.pairs
     np.testing.assert_allclose(scorer.logits(pairs), scorer.logits(pairs[:, ::-1]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_rows_of_every_baseline_have_the_scores_of_its_pairs(name: str, split: vgae.LinkSplit) -> None:
+    scorer = BASELINES[name](split.train, 0)
+    rows = scorer.rows()
+    assert scorer.symmetric
+    assert rows.num_nodes == split.train.num_nodes
+    chosen = torch.tensor([0, 17, 1199])
+    for first in (0, 500):
+        block = rows.block(chosen, first)
+        assert (block.dtype, tuple(block.shape)) == (torch.float32, (3, 1200 - first))
+        pairs = torch.cartesian_prod(chosen, torch.arange(first, 1200)).numpy()
+        np.testing.assert_allclose(block.ravel().numpy(), scorer.logits(pairs), rtol=1e-5, atol=1e-6)
+        block.fill_(7.0)  # the caller may overwrite it
+        assert not (rows.block(chosen, first) == 7.0).all()
 
 
 def test_heuristics_are_networkxs() -> None:

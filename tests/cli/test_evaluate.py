@@ -23,19 +23,32 @@ def test_evaluate_repeats_the_scores_of_train(trained: Trained) -> None:
     found = json.loads(result.stdout)
     stored = json.loads((folder / "runs/cora/metrics.json").read_text())
     assert found["validation"] == stored["validation"]
-    assert found["test"] == stored["test"]
-    assert set(found["test"]) == {"auc", "ap", "mrr", "hits@10", "hits@50", "hits@100"}
+    assert {name: found["test"][name] for name in stored["test"]} == stored["test"]
+    assert set(stored["test"]) == {"auc", "ap", "mrr", "hits@10", "hits@50", "hits@100"}
+    tops = {f"{what}@{k}" for what in ("precision", "recall") for k in (10, 100, 527, 1000)}
+    by_node = {"node_mrr", *(f"node_hits@{k}" for k in (1, 10, 50, 100))}
+    assert set(found["test"]) - set(stored["test"]) == tops | by_node
     table = run_vgae("evaluate", "runs/cora", cwd=folder).stdout
     assert f"{100 * stored['test']['mrr']:.1f}" in table
+    assert f"{100 * found['test']['precision@100']:.1f}" in next(
+        line for line in table.splitlines() if "best 100" in line
+    )
+    assert f"MRR {100 * found['test']['node_mrr']:.1f}" in table
 
 
-def test_evaluate_tells_how_far_probabilities_are_off(trained: Trained) -> None:
+def test_evaluate_tells_how_far_probabilities_hold(trained: Trained) -> None:
     folder, _ = trained
     found = json.loads(run_vgae("evaluate", "runs/cora", "--json", cwd=folder).stdout)["calibration"]
-    assert found["error_calibrated"] < found["error_raw"] / 2
-    curve = found["curve"]
-    error = sum(s * abs(p - o) for p, o, s in zip(curve["promised"], curve["observed"], curve["share"], strict=True))
-    assert found["error_calibrated"] == pytest.approx(error)
+    assert found["is_fitted"]
+    assert found["error"] < found["error_raw"] / 10
+    bins = found["bins"]
+    assert sum(each["found_links"] for each in bins) == 527
+    assert sum(each["pairs"] for each in bins) == 2708 * 2707 // 2 - (5278 - 527)
+    table = run_vgae("evaluate", "runs/cora", cwd=folder).stdout.splitlines()
+    for each in bins:
+        line = next(line for line in table if line.startswith(f"{each['low']:g} to {each['high']:g}  "))
+        assert (f"{each['pairs']:,}" if each["pairs"] else "none") in line
+        assert ("too few links" in line) == (each["pairs"] > 0 and each["observed"] is None)
 
 
 def test_plot_draws_every_kind(trained: Trained, tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ def split() -> vgae.LinkSplit:
 def scored_by(matrix: Tensor, split: vgae.LinkSplit, *, symmetric: bool) -> Scored:
     graph = split.train.with_parts(node_ids=np.array([f"n{node}" for node in range(40)]))
     held_out = np.concatenate([split.val.links, split.test.links])
-    return Scored(MatrixScorer(matrix, symmetric), graph, held_out, partial(Calibration, 0.5))
+    calibrate = partial(Calibration, 0.5)
+    return Scored(MatrixScorer(matrix, symmetric), graph, held_out, calibrate, split.num_graph_links, split.val.links)
 
 
 @pytest.mark.parametrize("symmetric", [True, False])

@@ -14,8 +14,12 @@ from typer.testing import CliRunner
 import vgae
 from vgae.cli.app import app
 from vgae.errors import InputError
-from vgae.evaluation.calibration import Calibration, reliability_of
-from vgae.evaluation.evaluate import score_held_out
+from vgae.evaluation.all_pairs import Candidates, census
+from vgae.evaluation.calibration import Calibration, Evidence
+from vgae.evaluation.reliability import BORDERS, reliability
+from vgae.graph.pairs import num_pairs
+
+BINS = np.concatenate([[0.0], BORDERS, [1.0]])
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +41,14 @@ def test_probabilities_take_the_weight_of_the_loss_back(split: vgae.LinkSplit) -
 def test_probabilities_on_cora_mean_what_they_say() -> None:
     split = vgae.split_links(vgae.load_dataset("cora"), seed=0)
     model = vgae.VGAE(seed=0).fit(split.train, validation=split.val)
-    links, non_links = score_held_out(model, split.test)
-    raw = reliability_of(Calibration(shift=0.0), links, non_links, model.density())
-    calibrated = reliability_of(model.calibration(), links, non_links, model.density())
-    assert raw.expected_calibration_error > 0.3
-    assert calibrated.expected_calibration_error < model.density() < raw.expected_calibration_error / 2
+    raw, calibrated = model.reliability(split.test)
+    outside = num_pairs(2708) - split.train.num_edges - len(split.val.links)
+    assert calibrated.pairs.sum() == raw.pairs.sum() == outside
+    assert calibrated.found.sum() == len(split.test.links)
+    assert (np.abs(calibrated.found - calibrated.expected) < 3 * np.sqrt(calibrated.expected) + 3).all()
+    assert raw.error > 0.5 > 10 * calibrated.error
+    best = model.recommend(100).probabilities
+    assert 0.2 < best.mean() < 0.6  # one in ten of these is a test link, where 10% of the links are
 
 
 def test_transform_of_the_training_graph_is_the_embedding(split: vgae.LinkSplit) -> None:
@@ -282,24 +289,39 @@ def test_density_is_that_of_the_whole_graph_where_it_is_known(split: vgae.LinkSp
     assert vgae.GAE(iterations=2).fit(split.train).density() == num_train / pairs
 
 
-def test_calibration_is_judged_on_pairs_that_it_was_not_fitted_to(
+def test_calibration_is_judged_by_links_that_it_was_not_fitted_to(
     variational: vgae.VGAE, split: vgae.LinkSplit
 ) -> None:
     _, on_test = variational.reliability(split.test)
-    logits = score_held_out(variational, split.test)
-    expected = reliability_of(variational.calibration(), *logits, variational.density())
-    np.testing.assert_array_equal(on_test.promised, expected.promised)
-    raw, on_validation = variational.reliability(split.val)
-    links, non_links = score_held_out(variational, split.val)
-    shift, density = variational.calibration().shift, variational.density()
-    halves = [Calibration.fit(links[i::2], non_links[i::2], density=density, shift=shift) for i in (0, 1)]
-    promised = sum(
-        weight * halves[1 - i % 2].probabilities(np.array([logit]))[0]
-        for values, weight in ((links, density / len(links)), (non_links, (1 - density) / len(non_links)))
-        for i, logit in enumerate(values)
-    )
-    assert on_validation.share @ on_validation.promised == pytest.approx(promised)
-    assert raw.share @ raw.observed == pytest.approx(density)
+    known = np.concatenate([split.train.edges, split.val.links])
+    candidates = census(variational, Candidates(split.train.num_nodes, known))
+    logits, num_links = variational.logits(split.test.links), split.num_graph_links
+    expected = reliability(variational.calibration(), candidates, logits, num_links)
+    np.testing.assert_array_equal(on_test.expected, expected.expected)
+    _, on_validation = variational.reliability(split.val)
+    outside = census(variational, Candidates(split.train.num_nodes, split.train.edges))
+    links = variational.logits(split.val.links)
+    num_unseen = num_links - split.train.num_edges
+    fits = [Calibration.fit(Evidence(outside, links[half::2], num_unseen, num_links)) for half in (0, 1)]
+    found = sum(np.histogram(fits[1 - half].probabilities(links[half::2]), BINS)[0] for half in (0, 1))
+    np.testing.assert_array_equal(on_validation.found, found)
+    with pytest.raises(InputError, match="no links"):
+        variational.reliability(vgae.HeldOut.none())
+
+
+def test_evaluate_ranks_among_all_pairs_that_are_not_known(variational: vgae.VGAE, split: vgae.LinkSplit) -> None:
+    found = variational.evaluate(split.test)
+    assert {name: found[name] for name in ("auc", "ap")} == variational.metrics(split.test)
+    size = split.train.num_nodes
+    pairs = np.stack(np.triu_indices(size, 1), axis=1)
+    known = {tuple(pair) for pair in np.sort(np.concatenate([split.train.edges, split.val.links])).tolist()}
+    outside = np.array([pair for pair in pairs.tolist() if tuple(pair) not in known])
+    order = np.argsort(-variational.logits(outside), kind="stable")
+    links = {tuple(sorted(pair)) for pair in split.test.links.tolist()}
+    hits = np.array([tuple(pair) in links for pair in outside[order].tolist()])
+    for k in (10, 100, len(links)):
+        assert found[f"precision@{k}"] == pytest.approx(hits[:k].mean())
+        assert found[f"recall@{k}"] == pytest.approx(hits[:k].sum() / len(links))
 
 
 def test_splits_that_do_not_tell_the_links_of_the_graph_are_read(split: vgae.LinkSplit, tmp_path: Path) -> None:
@@ -320,9 +342,14 @@ def test_the_command_says_what_calibration_was_judged_by(split: vgae.LinkSplit, 
     model = vgae.VGAE(seed=0, iterations=20).fit(split.train, validation=split.val)
     model.save(tmp_path / "with", split=split)
     model.save(tmp_path / "without")
-    for name, words in (("with", "test"), ("without", "validation, each half by a fit to the other")):
+    for name, words in (
+        ("with", "the test links"),
+        ("without", "the validation links, each half by a fit to the other"),
+    ):
         done = CliRunner().invoke(app, ["evaluate", str(tmp_path / name), "--json"])
         found = json.loads(done.stdout)["calibration"]
-        assert found["pairs"] == words
+        assert found["judged_by"] == words
         held_out = split.test if name == "with" else split.val
-        assert found["error_calibrated"] == pytest.approx(model.reliability(held_out)[1].expected_calibration_error)
+        expected = model.reliability(held_out)[1]
+        assert [each["found_links"] for each in found["bins"]] == expected.found.tolist()
+        np.testing.assert_allclose([each["expected_links"] for each in found["bins"]], expected.expected)

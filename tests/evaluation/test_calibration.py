@@ -1,80 +1,146 @@
-"""Calibration against closed forms: worlds in which the right probabilities are known."""
+"""Calibration against worlds in which the right probabilities are known."""
+
+import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
 
-from vgae.evaluation.calibration import Calibration, equal_counts, labels_and_weights, reliability, reliability_of
+from vgae.evaluation.calibration import Calibration, Evidence
+from vgae.evaluation.histogram import Counter, Histogram
 
-
-def test_the_weight_of_the_loss_is_taken_back_exactly() -> None:
-    p = np.array([0.001, 0.2, 0.5, 0.9])
-    for weight in (1.0, 816.0):
-        logits = np.log(weight * p / (1 - p))
-        np.testing.assert_allclose(Calibration(np.log(weight)).probabilities(logits), p, rtol=1e-12)
-
-
-@pytest.mark.parametrize("scale", [0.25, 1.0, 3.0])
-def test_the_scale_of_a_world_is_found(scale: float) -> None:
-    generator = np.random.default_rng(0)
-    margins = generator.normal(-1.0, 2.0, size=200_000)
-    labels = generator.random(len(margins)) < 1 / (1 + np.exp(-margins))
-    logits = margins / scale + 5.0
-    found = Calibration.fit(logits[labels], logits[~labels], density=labels.mean(), shift=5.0)
-    assert found.scale == pytest.approx(scale, rel=0.03)
-    curve = reliability_of(found, logits[labels], logits[~labels], density=labels.mean())
-    assert curve.expected_calibration_error < 0.005
-    np.testing.assert_allclose(curve.promised, curve.observed, atol=0.05)
+LADDER = np.array([0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9])
 
 
-def test_density_weights_links_and_non_links() -> None:
-    labels, weights = labels_and_weights(2, 4, density=0.1)
-    assert labels.tolist() == [True] * 2 + [False] * 4
-    np.testing.assert_allclose(weights, [0.05, 0.05, 0.225, 0.225, 0.225, 0.225])
+def histogram_of(logits: np.ndarray) -> Histogram:
+    counter = Counter(torch.device("cpu"))
+    counter.add(torch.tensor(logits, dtype=torch.float32))
+    return counter.histogram()
 
 
-def test_reliability_by_hand() -> None:
-    probabilities = np.array([0.1, 0.2, 0.9, 1.0])
-    labels = np.array([False, True, True, True])
-    curve = reliability(probabilities, labels, np.array([1.0, 3.0, 2.0, 2.0]), borders=np.array([0.5]))
-    np.testing.assert_allclose(curve.promised, [(0.1 + 3 * 0.2) / 4, 0.95])
-    np.testing.assert_allclose(curve.observed, [0.75, 1.0])
-    np.testing.assert_allclose(curve.share, [0.5, 0.5])
-    assert (curve.links.tolist(), curve.non_links.tolist()) == ([1, 2], [1, 0])
-    assert curve.expected_calibration_error == pytest.approx(0.5 * (0.75 - 0.175) + 0.5 * 0.05)
+@dataclass(frozen=True)
+class World:
+    """Pairs with log odds of a link, and logits that are some increasing function of them; links are held out."""
+
+    log_odds: np.ndarray
+    logits: np.ndarray
+    labels: np.ndarray
+
+    @classmethod
+    def of(cls, scale: float, shift: float, bend: float = 0.0, size: int = 1_000_000, seed: int = 0) -> "World":
+        generator = np.random.default_rng(seed)
+        log_odds = np.concatenate([generator.normal(-9, 2, size), generator.uniform(-6, 4, size // 50)])
+        labels = generator.random(len(log_odds)) < expit(log_odds)
+        return cls(log_odds, scale * log_odds + bend * np.exp(log_odds / 4) + shift, labels)
+
+    def evidence(self, *, val: float, test: float, seed: int = 1) -> Evidence:
+        """What remains to be seen when the other links are the training graph's."""
+        generator = np.random.default_rng(seed)
+        links = generator.permutation(np.flatnonzero(self.labels))
+        num_val, num_unseen = int(val * len(links)), int((val + test) * len(links))
+        training = links[num_unseen:]
+        outside = np.delete(self.logits, training)
+        return Evidence(histogram_of(outside), self.logits[links[:num_val]].astype(np.float32), num_unseen, len(links))
+
+    def logits_at(self, probabilities: np.ndarray) -> np.ndarray:
+        """The logits at which pairs have these probabilities."""
+        order = np.argsort(self.log_odds)
+        return np.asarray(
+            np.interp(np.log(probabilities / (1 - probabilities)), self.log_odds[order], self.logits[order])
+        )
 
 
-def test_bins_of_equal_counts_hold_the_same_pairs_whatever_the_calibration() -> None:
-    generator = np.random.default_rng(3)
-    links, non_links = generator.normal(2, 1, 130), generator.normal(0, 1, 70)
-    raw, calibrated = (
-        reliability_of(way, links, non_links, 0.01, equal_counts) for way in (Calibration(0.0), Calibration(5.0, 1.3))
+@pytest.mark.parametrize(
+    ("scale", "shift", "bend"),
+    [(1.0, 0.0, 0.0), (0.05, 3.0, 0.0), (1e5, -7.0, 0.0), (0.3, 0.0, 5.0), (1.0, 200.0, -0.5)],
+)
+def test_the_probabilities_of_a_world_are_found_from_end_to_end(scale: float, shift: float, bend: float) -> None:
+    world = World.of(scale, shift, bend)
+    found = Calibration.fit(world.evidence(val=0.2, test=0.1))
+    p = found.probabilities(world.logits_at(LADDER))
+    np.testing.assert_allclose(np.log(p / (1 - p)), np.log(LADDER / (1 - LADDER)), atol=0.35)
+
+
+@pytest.mark.parametrize(("val", "test"), [(0.05, 0.1), (0.05, 0.0), (0.3, 0.3), (0.1, 0.8)])
+def test_probabilities_do_not_depend_on_the_share_of_links_that_is_held_out(val: float, test: float) -> None:
+    world = World.of(1.0, 0.0)
+    p = Calibration.fit(world.evidence(val=val, test=test)).probabilities(world.logits_at(LADDER))
+    np.testing.assert_allclose(np.log(p / (1 - p)), np.log(LADDER / (1 - LADDER)), atol=0.6)
+
+
+@given(
+    st.lists(st.integers(-5, 5), min_size=2, max_size=40),
+    st.lists(st.integers(-5, 5), min_size=1, max_size=30),
+    st.integers(0, 50),
+)
+def test_probabilities_never_fall_and_stay_below_one(others: list[int], links: list[int], more: int) -> None:
+    logits = np.array([*others, *links], dtype=np.float32)
+    evidence = Evidence(
+        histogram_of(logits), np.array(links, np.float32), min(len(links) + more, len(logits)), 10 * len(logits)
     )
-    assert (raw.links + raw.non_links).tolist() == [19] + [20] * 8 + [21]
-    np.testing.assert_array_equal(raw.links, calibrated.links)
-    np.testing.assert_allclose(raw.observed, calibrated.observed)
-    assert (raw.promised > calibrated.promised).all()
-    few = reliability_of(Calibration(0.0), links[:10], non_links[:9], 0.01, equal_counts)
-    assert few.links.tolist() == [10]
-    np.testing.assert_allclose(few.observed, 0.01)
+    p = Calibration.fit(evidence).probabilities(np.linspace(-8, 8, 200))
+    assert (np.diff(p) >= 0).all()
+    assert ((p > 0) & (p < 1)).all()
 
 
-def test_intervals_hold_the_truth_as_often_as_they_promise() -> None:
-    """Two bins that three links and eight non-links in ten fall below, held out again and again."""
-    generator = np.random.default_rng(4)
-    density, num_held_out, times = 0.002, 400, 3000
-    links_in, non_links_in = density * np.array([0.3, 0.7]), (1 - density) * np.array([0.8, 0.2])
-    truth = links_in / (links_in + non_links_in)
-    held = np.zeros(2)
-    for _ in range(times):
-        links, non_links = (np.where(generator.random(num_held_out) < share, -1.0, 1.0) for share in (0.3, 0.8))
-        low, high = reliability_of(Calibration(0.0), links, non_links, density).interval()
-        held += (low <= truth) & (truth <= high)
-    np.testing.assert_allclose(held / times, 0.95, atol=4 * (0.95 * 0.05 / times) ** 0.5)
+def test_nothing_is_promised_beyond_the_evidence() -> None:
+    world = World.of(1.0, 0.0)
+    evidence = world.evidence(val=0.2, test=0.1)
+    found = Calibration.fit(evidence)
+    highest = float(evidence.links.max())
+    assert found.logits[-1] <= highest
+    beyond = found.probabilities(np.array([highest, highest + 10, 1e9]))
+    assert beyond.tolist() == [beyond[0]] * 3 == [found.probabilities(np.array(found.logits[-1:]))[0]] * 3
 
 
-def test_intervals_of_bins_that_lack_links_or_non_links_are_finite() -> None:
-    curve = reliability_of(Calibration(0.0), np.full(30, 2.0), np.full(30, -2.0), 0.01)
-    low, high = curve.interval()
-    assert curve.observed.tolist() == [0, 1]
-    assert ((low > 0) & (low < high) & (high < 1)).all()
-    assert high[0] < 0.01 < low[1]
+def test_logits_without_spread_give_the_density() -> None:
+    num_pairs, num_links = 10_000, 300
+    evidence = Evidence(histogram_of(np.zeros(num_pairs)), np.zeros(20, np.float32), 60, num_links)
+    p = Calibration.fit(evidence).probabilities(np.array([-1.0, 0.0, 5.0]))
+    np.testing.assert_allclose(p, num_links / (num_links + num_pairs - 60))
+
+
+def test_counts_with_many_ties_get_the_share_of_each_count() -> None:
+    generator = np.random.default_rng(0)
+    counts = np.repeat([0, 1, 2, 3], [200_000, 20_000, 2_000, 400])
+    shares = np.array([1e-4, 5e-3, 0.05, 0.4])
+    unseen = generator.random(len(counts)) < shares[counts]
+    links = counts[unseen].astype(np.float32)
+    found = Calibration.fit(Evidence(histogram_of(counts), links, len(links), len(links)))
+    np.testing.assert_allclose(found.probabilities(np.arange(4.0)), shares, rtol=0.3)
+
+
+@pytest.mark.parametrize("num_links", [1, 2, 3, 7, 49, 50])
+def test_few_links_still_rank_and_are_called_rough(num_links: int) -> None:
+    generator = np.random.default_rng(num_links)
+    logits = generator.normal(0, 1, 5000)
+    links = np.sort(logits)[-20 * num_links :: 20].astype(np.float32)
+    found = Calibration.fit(Evidence(histogram_of(logits), links, 3 * num_links, 20 * num_links))
+    assert found.is_fitted
+    assert found.is_rough == (num_links < 50)
+    p = found.probabilities(np.array([-3.0, 3.0]))
+    assert p[1] > 2 * p[0]
+
+
+def test_without_links_the_weight_of_the_loss_is_taken_back_and_nothing_more() -> None:
+    p = np.array([0.001, 0.2, 0.5, 0.9])
+    none = np.empty(0, np.float32)
+    for weight in (1.0, 816.0):
+        found = Calibration.fit(Evidence(histogram_of(np.zeros(5)), none, 0, 10), shift=np.log(weight))
+        assert not found.is_fitted
+        np.testing.assert_allclose(found.probabilities(np.log(weight * p / (1 - p))), p, rtol=1e-12)
+    assert np.isnan(Calibration().probabilities(p)).all()  # of scores that mean nothing by themselves
+
+
+def test_what_is_saved_is_read_again_and_nonsense_is_refused() -> None:
+    found = Calibration.fit(World.of(1.0, 0.0, size=20_000).evidence(val=0.2, test=0.1))
+    saved = json.loads(json.dumps(found.to_json()))
+    assert Calibration.from_json(saved) == found
+    nan, reverse = {"log_odds": [float("nan")] * len(found.logits)}, {"log_odds": saved["log_odds"][::-1]}
+    for damage in (nan, reverse, {"logits": [1.0]}, {"num_links": -1}, {"num_links": True}, {"logits": "x"}):
+        with pytest.raises(ValueError):  # noqa: PT011 - NumPy's words or ours: the reader of runs has its own sentence
+            Calibration.from_json(saved | damage)

@@ -50,8 +50,14 @@ def test_reciprocal_rank_counts_non_links_above_and_half_the_ties(
 def test_hits_are_links_above_the_kth_non_link(
     links: NDArray[np.float32], non_links: NDArray[np.float32], k: int
 ) -> None:
-    expected = 1.0 if k > len(non_links) else float(np.mean(links > sorted(non_links.tolist(), reverse=True)[k - 1]))
-    assert hits_at(k, links, non_links) == expected
+    found = link_metrics(links, non_links, hits=(k,))
+    if k > len(non_links):  # every link would be a hit, which says nothing
+        assert f"hits@{k}" not in found
+        with pytest.raises(InputError, match=f"Hits@{k} needs at least {k} non-links"):
+            hits_at(k, links, non_links)
+    else:
+        expected = float(np.mean(links > sorted(non_links.tolist(), reverse=True)[k - 1]))
+        assert hits_at(k, links, non_links) == found[f"hits@{k}"] == expected
 
 
 SIZES = (1, 2, 3, 7, 50, 263, 1000, 4001)

@@ -25,6 +25,7 @@ from helpers import put_odd
 from vgae.io.json_files import hash_json
 from vgae.io.tables import read_any
 from vgae.runs.checkpoint import write_checkpoint
+from vgae.runs.files import DESCRIBED
 from vgae.runs.fingerprint import Fingerprint
 from vgae.runs.make import Destination, Source, make_run
 from vgae.train.callbacks import Checkpointer
@@ -258,7 +259,7 @@ def _forge_run(random: Random, folder: Path) -> None:
             path = folder / name
             if isinstance(name, str) and "\0" not in name and path.is_file():
                 content["files"][name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    described = {name: content[name] for name in ("config", "facts", "split_hash", "recipe") if name in content}
+    described = {name: content[name] for name in DESCRIBED if name in content}
     content["config_hash"] = hash_json(described)
     (folder / "config.json").write_text(json.dumps(content), encoding="utf-8")
 

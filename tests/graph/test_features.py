@@ -8,7 +8,8 @@ import scipy.sparse as sp
 
 from vgae import Graph
 from vgae.errors import InputError
-from vgae.graph.features import NORMALIZATIONS, Normalization, normalize
+from vgae.graph.features import Normalization, normalize
+from vgae.graph.scales import NORMALIZATIONS
 
 
 def counts(seed: int = 0) -> np.ndarray:

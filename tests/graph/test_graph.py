@@ -344,6 +344,7 @@ PART_CASES: dict[str, Any] = {
     "weights": np.array([3.0, 2.0, 1.0], dtype=np.float32),
     "directions": np.array([1, -1, 0], dtype=np.int8),
     "cleaning": Cleaning(rows_given=9),
+    "sides": np.array([0, 1, 0, 1], dtype=np.uint8),
 }
 
 
@@ -377,6 +378,9 @@ def test_parts_that_are_given_are_checked() -> None:
         ({"weights": [1.0, -1.0, 1.0]}, "weights: row 1 is -1.0"),
         ({"directions": [1, 2, 0]}, "directions: 1, -1 or 0"),
         ({"cleaning": None}, "cleaning: a Cleaning"),
+        ({"sides": [0, 1]}, "sides: 0 or 1 is needed for every node, 4 in all"),
+        ({"sides": [0, 1, 2, 1]}, "sides: 0 or 1 is needed"),
+        ({"sides": [0, 1, 1, 0]}, "sides: the link between the nodes 1 and 2 stays on one side"),
     ):
         assert words in message_of(lambda parts=parts: graph.with_parts(**parts))  # type: ignore[misc]
     for name in ("edges", "num_nodes", "colours"):

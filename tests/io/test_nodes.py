@@ -21,6 +21,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import message_of
 from vgae import memory
+from vgae.io import recipe as recipe_module
 from vgae.io.recipe import FeatureRecipe
 from vgae.io.tables import LoadedGraph, read_any
 
@@ -76,7 +77,7 @@ def test_standardised_columns_have_mean_0_and_deviation_1_over_the_nodes(tmp_pat
     assert_allclose(features_of(read(tmp_path, text, links))[:, :2], values, rtol=1e-6)
 
 
-def test_many_categories_stay_sparse_and_too_many_are_refused(tmp_path: Path) -> None:
+def test_many_categories_stay_sparse(tmp_path: Path) -> None:
     text = "id,c,d\n" + "".join(f"{i},c{i % 30},d{i % 20}\n" for i in range(1101))
     loaded = read(tmp_path, text, PATH_OF_1101)
     assert sp.issparse(loaded.graph.features)
@@ -85,9 +86,30 @@ def test_many_categories_stay_sparse_and_too_many_are_refused(tmp_path: Path) ->
     assert set(loaded.recipe.features) == set(names)
     expected = [[name in (f"c=c{i % 30}", f"d=d{i % 20}") for name in loaded.recipe.features] for i in range(1101)]
     assert_array_equal(features_of(loaded), expected)
-    text = "id,c\n" + "".join(f"{i},c{i % 1001}\n" for i in range(1101))
-    message = message_of(lambda: read(tmp_path, text, PATH_OF_1101))
-    assert "the column 'c' holds 1,001 different texts, and at most 1,000 become features" in message
+
+
+def test_thousands_of_categories_become_as_many_sparse_features(tmp_path: Path) -> None:
+    links = "".join(f"{i},{i + 1}\n" for i in range(9999))
+    loaded = read(tmp_path, "id,c\n" + "".join(f"{i},c{i % 5000:04}\n" for i in range(10_000)), links)
+    features: Any = loaded.graph.features
+    assert sp.issparse(features)
+    assert features.shape == (10_000, 5000)
+    expected = sp.coo_array((np.ones(10_000), (np.arange(10_000), np.arange(10_000) % 5000)))
+    assert abs(features - expected.tocsr()).nnz == 0
+
+
+def test_a_column_of_names_is_left_out_and_too_many_categories_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "id,x,name\n" + "".join(f"{i},{i % 7},c{i % 1001}\n" for i in range(1101))
+    loaded = read(tmp_path, text, PATH_OF_1101)
+    assert loaded.recipe is not None
+    assert loaded.recipe.features == ("x",)
+    assert "the column name is a name, with 1,001 different texts, and left out" in loaded.node_notes
+    monkeypatch.setattr(recipe_module, "MAX_CATEGORIES", 40)
+    rows = "id,c\na,x\n" + "".join(f"n{i},c{i % 50}\n" for i in range(100))
+    message = message_of(lambda: read(tmp_path, rows, impute="zero"))
+    assert "the column 'c' holds 51 different texts, and at most 40 become features" in message
 
 
 @pytest.mark.parametrize(("impute", "filled"), [("mean", 2.0), ("zero", 0.0)])
@@ -259,7 +281,7 @@ def test_what_is_no_recipe_is_refused(content: Any) -> None:
     [
         (b"", "the file is empty"),
         (b"id,x\n", "there are no rows in it, only a header"),
-        (b"id\na\nb\n", "line 1 has one column only; a column of ids and one of values are needed"),
+        (b"id\na\nb\na\n", "row 1 and row 3 are both about the node 'a'; keep one of them."),
         (b"id,x\na,1\nb\n", "line 3 has 1 column where the others have 2"),
         (b"id,x\na,\xff\n", "line 2 is not UTF-8"),
         (b"id,x\na,1\nb,\0\n", "line 3 holds a NUL byte"),
@@ -299,7 +321,7 @@ def test_bad_options_and_files_are_named(tmp_path: Path, monkeypatch: pytest.Mon
     assert "label: this is about the columns of a node table" in message_of(lambda: read_any(links, label="class"))
     assert "node_attributes: this option is for GraphML" in message_of(lambda: read_any(links, node_attributes=True))
     assert "no such file" in message_of(lambda: read_any(links, features=tmp_path / "none.csv"))
-    assert "not a kind of table" in message_of(lambda: read_any(links, features=tmp_path / "nodes.xlsx"))
+    assert "not a kind of file that features" in message_of(lambda: read_any(links, features=tmp_path / "nodes.xlsx"))
     for folder in ("folder.csv", "folder.parquet"):
         (tmp_path / folder).mkdir()
         assert "this is a directory" in message_of(lambda folder=folder: read_any(links, features=tmp_path / folder))  # type: ignore[misc]

@@ -20,7 +20,7 @@ import pytest
 from helpers import message_of
 from vgae import memory
 from vgae.graph.graph import Graph
-from vgae.io import tables, unpack
+from vgae.io import assemble, tables, unpack
 from vgae.io.tables import read_any, read_graph, read_pairs
 from vgae.visible import visible
 
@@ -133,8 +133,8 @@ def test_running_out_of_memory_on_the_way_is_a_sentence(
         raise MemoryError
 
     (tmp_path / "links.csv").write_text("1,2\n")
-    for name in ("number_ids", "read_links_among"):
-        monkeypatch.setattr(tables, name, fails)
+    monkeypatch.setattr(assemble, "number_ids", fails)
+    monkeypatch.setattr(tables, "read_links_among", fails)
     message = message_of(lambda: call(tmp_path / "links.csv"))
     assert message.startswith(f"{tmp_path / 'links.csv'}: there is not enough memory to read it")
 

@@ -5,11 +5,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import torch
 from sklearn.decomposition import PCA
 
 from vgae.errors import InputError
-from vgae.evaluation.calibration import Calibration, equal_counts, reliability_of
+from vgae.evaluation.calibration import Calibration
+from vgae.evaluation.histogram import Counter
 from vgae.evaluation.metrics import auc_and_ap
+from vgae.evaluation.reliability import reliability
 from vgae.report.figures import (
     COLOURS,
     LINK,
@@ -100,27 +103,28 @@ def test_area_under_the_drawn_roc_curve_is_the_auc() -> None:
 
 def test_reliability_curves_draw_the_numbers_of_reliability() -> None:
     generator = np.random.default_rng(5)
-    links, non_links = generator.normal(6, 2, 300), generator.normal(2, 1, 300)
-    ways = {"raw": Calibration(0.0), "calibrated": Calibration(5.0, 0.9)}
-    curves = {name: reliability_of(way, links, non_links, 0.001, equal_counts) for name, way in ways.items()}
+    counter = Counter(torch.device("cpu"))
+    counter.add(torch.tensor(generator.normal(2, 2, 30_000), dtype=torch.float32))
+    ways = {"raw": Calibration(0.0), "calibrated": Calibration(5.0)}
+    links = generator.normal(6, 1, 300)
+    curves = {name: reliability(way, counter.histogram(), links, 3000) for name, way in ways.items()}
     figure = reliability_curves(curves)
     (axes,) = figure.axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["raw", "calibrated", "perfect calibration"]
     *drawn, promised = axes.lines
-    assert len(drawn) == 6
+    assert len(drawn) == 4
     lacking = 0
     for place, curve in enumerate(curves.values()):
         low, high = curve.interval()
-        both = (curve.links > 0) & (curve.non_links > 0)
-        points, at_least, at_most = drawn[3 * place : 3 * place + 3]
-        np.testing.assert_array_equal(points.get_xydata(), np.stack([curve.promised, curve.observed], axis=1)[both])
+        some, none = (curve.found > 0) & (curve.pairs > 0), (curve.found == 0) & (curve.pairs > 0)
+        points, at_most = drawn[2 * place : 2 * place + 2]
+        np.testing.assert_array_equal(points.get_xydata(), np.stack([curve.promised, curve.observed], axis=1)[some])
         bars = axes.collections[place].get_segments()
-        np.testing.assert_allclose([bar[:, 1] for bar in bars], np.stack([low, high], axis=1)[both])
-        np.testing.assert_allclose([bar[0, 0] for bar in bars], curve.promised[both])
-        np.testing.assert_array_equal(at_least.get_ydata(), low[curve.non_links == 0])
-        np.testing.assert_array_equal(at_most.get_ydata(), high[curve.links == 0])
-        lacking += len(at_least.get_xdata()) + len(at_most.get_xdata())
+        np.testing.assert_allclose([bar[:, 1] for bar in bars], np.stack([low, high], axis=1)[some])
+        np.testing.assert_allclose([bar[0, 0] for bar in bars], curve.promised[some])
+        np.testing.assert_array_equal(at_most.get_xydata(), np.stack([curve.promised, high], axis=1)[none])
+        lacking += len(at_most.get_xdata())
     assert lacking > 0
     np.testing.assert_array_equal(promised.get_xdata(), promised.get_ydata())
 

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from vgae.io.json_files import hash_json
-from vgae.runs.files import FILES
+from vgae.runs.files import DESCRIBED, FILES
 
 
 def edit(run: Path, **changes: Any) -> None:
@@ -26,7 +26,7 @@ def edit(run: Path, **changes: Any) -> None:
             inner = inner[part]
         inner[last] = value
     content["files"] |= {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in FILES}
-    described = {name: content[name] for name in ("config", "facts", "split_hash", "recipe") if name in content}
+    described = {name: content[name] for name in DESCRIBED if name in content}
     (run / "config.json").write_text(json.dumps({**content, "config_hash": hash_json(described)}))
 
 

@@ -30,7 +30,7 @@ from helpers import message_of, put_odd
 from vgae.evaluation.evaluate import evaluate_split
 from vgae.io.json_files import hash_json
 from vgae.io.tables import read_any
-from vgae.runs.files import FILES
+from vgae.runs.files import DESCRIBED, FILES
 from vgae.runs.folder import Stage, finished_run, new_run_folder, stage_of
 from vgae.train.config import Config
 
@@ -104,11 +104,13 @@ def test_every_field_of_the_description_is_checked(run: Path) -> None:
             part = content[field.split("__")[0]] if "__" in field else content
             value = part[field.split("__")[-1]] if name == "doubled" else part.pop(field.split("__")[-1])
             part |= {"x" + field: value} if name == "doubled" else {}
-            described = {key: content[key] for key in ("config", "facts", "split_hash") if key in content}
+            described = {key: content[key] for key in DESCRIBED if key in content}
             (run / "config.json").write_text(json.dumps({**content, "config_hash": hash_json(described)}))
             said = sentence_of(run)
             if said is None:  # as an earlier version has written it, which did not know this option yet
                 assert name == "left out", field
+                if field == "calibration":  # it is fitted again
+                    continue
                 changed = {field.removeprefix("config__"): getattr(Config(), field.removeprefix("config__"))}
                 assert vgae.load(run).config_ == replace(config, **changed), field
     assert accepted <= {(field, json.dumps(value)) for field, value in HARMLESS}

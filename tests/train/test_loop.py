@@ -127,9 +127,17 @@ def test_without_early_stopping_the_last_iteration_is_kept(split: LinkSplit) -> 
 
 def test_diverging_training_is_diagnosed() -> None:
     graph = stochastic_block_model(50, 2, feature_dim=10, seed=0)
-    huge = Graph(graph.num_nodes, graph.edges, features=np.full((50, 10), 1e25, dtype=np.float32))
-    with pytest.raises(TrainingError, match=r"iteration 1; lower the learning rate \(now 0.01\)"):
-        train_on(huge, SHORT)
+    huge = np.full((50, 10), 1e25, dtype=np.float32)
+    one_column = np.where(np.arange(10) == 3, huge, np.float32(1))
+    rate = r"lower the learning rate \(now 0.01\)"
+    for features, how in ((huge, "rows"), (sp.csr_array(huge), "rows"), (one_column, "columns")):
+        with pytest.raises(
+            TrainingError, match=rf"iteration 1; features are as large as 1e\+25, .* \(--normalize {how}\), or {rate}"
+        ):
+            train_on(Graph(graph.num_nodes, graph.edges, features=features), SHORT)
+        train_on(Graph(graph.num_nodes, graph.edges, features=features).normalized(how), SHORT)
+    with pytest.raises(TrainingError, match=r"has diverged: [^;]*; lower the learning rate \(now 1e\+30\)\.$"):
+        train_on(graph, replace(SHORT, learning_rate=1e30))
 
 
 @pytest.mark.parametrize("validated", [True, False])

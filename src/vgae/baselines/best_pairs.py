@@ -53,7 +53,7 @@ def best_pairs(rows: NeighbourRows, top: int, known: IntArray) -> Pairs:
 
 
 def _reach(rows: NeighbourRows) -> npt.NDArray[np.float32]:
-    """What no score of a row can exceed: Σ_{n ∈ Γ(i)} w_n, added in the same order, so that rounding changes nothing."""
+    """What no score of a row can exceed: Σ_{n ∈ Γ(i)} w_n, added in the order of the scores, so rounded alike."""
     return np.asarray(rows.weighted @ np.ones(rows.num_nodes)).astype(np.float32)
 
 

@@ -25,13 +25,13 @@ from vgae.baselines.heuristics import (
 )
 from vgae.errors import InputError
 from vgae.evaluation.all_pairs import Candidates, sweep, top_metrics
-from vgae.evaluation.bootstrap import Difference, bootstrap
+from vgae.evaluation.bootstrap import ERRORS, Difference, bootstrap
 from vgae.evaluation.evaluate import RowScorer
 from vgae.evaluation.metrics import Scores, auc_and_ap
 from vgae.evaluation.spread import Spread
 from vgae.graph.graph import Graph
 from vgae.graph.negatives import count_non_links
-from vgae.graph.pairs import Pairs, canonical, distinct, from_ranks, num_pairs, to_ranks
+from vgae.graph.pairs import Pairs, canonical, distinct, from_ranks, to_ranks
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.ops import Factors
 from vgae.words import count
@@ -70,6 +70,7 @@ class Comparison:
     errors: Metrics  # standard errors of the model's AUC and AP
     differences: dict[str, tuple[str, Difference]]  # by metric: the best heuristic, and the model's score less its own
     spread: Spread
+    num_graph_links: int
     is_complete: bool  # every pair of nodes is a link
     num_without_links: int  # of the held-out links, those with an end that has no link in the training graph
     variants: dict[str, Metrics] = field(default_factory=dict)
@@ -83,8 +84,9 @@ class Comparison:
 
     @property
     def collapsed(self) -> bool:
-        """Whether the model hardly tells pairs apart."""
-        return self.spread.is_none
+        """Whether the model tells hardly any pairs apart, and the few that it does are not the right ones."""
+        ranks = bool(self.pairs) and self.model["auc"] - 0.5 > ERRORS * self.errors["auc"]
+        return self.spread.is_none and not ranks
 
     @property
     def has_few_pairs(self) -> bool:
@@ -119,7 +121,7 @@ def compare(scorer: RowScorer, split: LinkSplit, variants: Mapping[str, RowScore
     spread = _spread(scorer, graph.num_nodes)
     is_complete = count_non_links(graph) == len(split.val.links) + len(split.test.links)
     if not (len(held_out.links) and len(held_out.non_links)):
-        return Comparison("", 0, 0, {}, {}, {}, {}, {}, spread, is_complete, 0)
+        return Comparison("", 0, 0, {}, {}, {}, {}, {}, spread, split.num_graph_links, is_complete, 0)
     top = _Top.of_split(split, kind, held_out)
     neighbourhoods = Neighbourhoods(graph.adjacency)
     used, notes = _limited(held_out, neighbourhoods)
@@ -142,6 +144,7 @@ def compare(scorer: RowScorer, split: LinkSplit, variants: Mapping[str, RowScore
         errors={},
         differences={},
         spread=spread,
+        num_graph_links=split.num_graph_links,
         is_complete=is_complete,
         num_without_links=int((neighbourhoods.degrees[used.links] == 0).any(axis=1).sum()),
         variants={name: auc_and_ap(*others[name]) | top.of(each)[0] for name, each in (variants or {}).items()},
@@ -232,7 +235,7 @@ class _Top:
     """The links to be found among all pairs but the known ones."""
 
     graph: Graph
-    known: Pairs  # each once
+    candidates: Candidates
     links: Pairs
 
     @classmethod
@@ -241,7 +244,8 @@ class _Top:
         graph = split.train
         known = graph.edges if kind == "validation" else np.concatenate([graph.edges, canonical(split.val.links)])
         ranks = distinct(to_ranks(known, graph.num_nodes))
-        return cls(graph, from_ranks(ranks, graph.num_nodes), canonical(held_out.links))
+        candidates = Candidates(graph.num_nodes, from_ranks(ranks, graph.num_nodes), graph.sides)
+        return cls(graph, candidates, canonical(held_out.links))
 
     @property
     def wanted(self) -> tuple[int, ...]:
@@ -255,20 +259,20 @@ class _Top:
         most = MOST_NODES if isinstance(scorer.rows(), Factors) else MOST_NODES_PAIR_BY_PAIR
         if self.graph.num_nodes > most:
             return {}, (f"Precision at K is left out for more than {most:,} nodes; vgae evaluate computes it.",)
-        found = sweep(scorer, Candidates(self.graph.num_nodes, self.known), self.links, max(self.wanted))
+        found = sweep(scorer, self.candidates, self.links, max(self.wanted))
         metrics = top_metrics(found.best, found.marked, self.wanted)
         return {name: value for name, value in metrics.items() if name.startswith("precision")}, ()
 
     def _of_heuristic(self, scorer: NeighbourScorer | DegreeScorer) -> tuple[Metrics, tuple[str, ...]]:
         if isinstance(scorer, NeighbourScorer) and work(scorer) > MOST_WORK:
             return {}, ("Precision at K of cn, aa and ra is left out: too many pairs share a neighbour.",)
-        counts, links = count_scores(scorer, self.known, max(self.wanted)), scorer.logits(self.links)
+        counts, links = count_scores(scorer, self.candidates, max(self.wanted)), scorer.logits(self.links)
         found = {k: counts.precision(k, links) for k in self.wanted}
         return {f"precision@{k}": value for k, value in found.items() if value is not None}, ()
 
     def of_chance(self) -> Metrics:
         """The share of the candidates that are links."""
-        share = len(self.links) / (num_pairs(self.graph.num_nodes) - len(self.known))
+        share = len(self.links) / (self.graph.num_candidate_pairs - len(self.candidates.known))
         return {f"precision@{k}": share for k in self.wanted}
 
 

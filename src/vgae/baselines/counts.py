@@ -14,11 +14,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from vgae.baselines.best_pairs import BLOCK, work_of
 from vgae.baselines.heuristics import DegreeScorer, NeighbourScorer, chunks
+from vgae.evaluation.all_pairs import Candidates, census
+from vgae.evaluation.evaluate import RowScorer
+from vgae.evaluation.histogram import Histogram, bins_of
 from vgae.evaluation.metrics import Scores
-from vgae.graph.pairs import IntArray, Pairs, num_pairs
+from vgae.graph.pairs import IntArray, num_pairs
+
+MOST_WORK = 1_000_000_000  # additions by which all scores are counted; beyond, those of random rows
 
 Values = npt.NDArray[np.float32]
 
@@ -42,13 +48,28 @@ class ScoreCounts:
         return float(found / k)
 
 
-def count_scores(scorer: NeighbourScorer | DegreeScorer, known: Pairs, top: int) -> ScoreCounts:
-    """The counts of at least the `top` best scores of all pairs but the known ones, each of which is given once."""
+def count_scores(scorer: NeighbourScorer | DegreeScorer, candidates: Candidates, top: int) -> ScoreCounts:
+    """The counts of at least the `top` best scores of the candidates, whose known pairs are given once each."""
+    known, sides = candidates.known, candidates.sides
     if isinstance(scorer, DegreeScorer):
-        counts = _products_of_degrees(scorer)
+        counts = _products_of_degrees(scorer, sides)
+    elif sides is not None:  # the neighbours of one side are on the other: no two nodes across share any
+        second = int(np.count_nonzero(sides))
+        counts = ScoreCounts(np.zeros(1, dtype=np.float32), np.array([second * (len(sides) - second)]))
     else:
         counts = _entries_of_product(scorer, top + len(known))
     return _without(counts, scorer.logits(known))
+
+
+def count_all(scorer: RowScorer, candidates: Candidates) -> Histogram:
+    """How often each score occurs among all candidates, by the shortest way there is."""
+    cheap = isinstance(scorer, DegreeScorer) or (isinstance(scorer, NeighbourScorer) and work(scorer) <= MOST_WORK)
+    if not cheap or not isinstance(scorer, NeighbourScorer | DegreeScorer):
+        return census(scorer, candidates)
+    counts = count_scores(scorer, candidates, num_pairs(candidates.num_nodes))
+    bins = bins_of(torch.from_numpy(counts.values[::-1].copy())).numpy()
+    filled, starts = np.unique(bins, return_index=True)
+    return Histogram(filled.astype(np.int64), np.add.reduceat(counts.counts[::-1].astype(np.float64), starts))
 
 
 def work(scorer: NeighbourScorer) -> int:
@@ -73,12 +94,15 @@ def _entries_of_product(scorer: NeighbourScorer, top: int) -> ScoreCounts:
     return _joined(found, np.zeros(1, dtype=np.float32), np.array([zeros]))
 
 
-def _products_of_degrees(scorer: DegreeScorer) -> ScoreCounts:
-    degrees, nodes = np.unique(scorer.degrees, return_counts=True)
-    i, j = np.triu_indices(len(degrees))
-    pairs = np.where(i == j, nodes[i] * (nodes[i] - 1) // 2, nodes[i] * nodes[j])
+def _products_of_degrees(scorer: DegreeScorer, sides: np.ndarray | None) -> ScoreCounts:
     nothing = ScoreCounts(np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64))
-    return _joined(nothing, (degrees[i] * degrees[j]).astype(np.float32), pairs)
+    if sides is None:
+        degrees, nodes = np.unique(scorer.degrees, return_counts=True)
+        i, j = np.triu_indices(len(degrees))
+        pairs = np.where(i == j, nodes[i] * (nodes[i] - 1) // 2, nodes[i] * nodes[j])
+        return _joined(nothing, (degrees[i] * degrees[j]).astype(np.float32), pairs)
+    (first, one), (second, other) = (np.unique(scorer.degrees[sides == side], return_counts=True) for side in (0, 1))
+    return _joined(nothing, np.outer(first, second).astype(np.float32).ravel(), np.outer(one, other).ravel())
 
 
 def _joined(counts: ScoreCounts, values: Values, more: IntArray) -> ScoreCounts:

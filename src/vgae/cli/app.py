@@ -44,7 +44,7 @@ class CommandEntry:
 
 COMMANDS = {
     "train": CommandEntry(
-        "vgae.cli.train", "Train a model on a graph, score it on held-out links, and save it as a run."
+        "vgae.cli.train", "Train a model on a graph, save it as a run, and say how it compares with cheap heuristics."
     ),
     "evaluate": CommandEntry(
         "vgae.cli.evaluate", "Score a run on its held-out links: AUC, AP, MRR, Hits@K, and calibration."
@@ -61,7 +61,8 @@ COMMANDS = {
     "similar": CommandEntry("vgae.cli.links", "List the nodes with the embeddings nearest to a node's, by cosine."),
     "predict": CommandEntry("vgae.cli.links", "Give the probability of a link for each pair of a table."),
     "baseline": CommandEntry(
-        "vgae.cli.baselines", "Score a baseline on the split that train uses: sc, dw, or a heuristic (cn aa ra pa)."
+        "vgae.cli.baselines",
+        "Score a baseline on the split that train uses, or all of them: sc, dw, cn, aa, ra, pa.",
     ),
     "reproduce": CommandEntry(
         "vgae.cli.paper", "Run the paper's Table 1 and Figure 1 again; results in the folder are not computed twice."
@@ -70,6 +71,10 @@ COMMANDS = {
     "plan": CommandEntry("vgae.cli.plan", "Estimate time and memory of a training on this machine, before it is run."),
     "datasets": CommandEntry("vgae.cli.datasets", "List the datasets that train knows by name."),
 }
+
+
+OWN = "own"
+BARE = {"--labels": OWN}  # options that may be named without a value, and what that means
 
 
 class LazyGroup(TyperGroup):
@@ -127,6 +132,15 @@ def load_command(name: str) -> Any:
         return typer.main.get_command(single)
 
 
+def with_values(arguments: list[str]) -> list[str]:
+    """The arguments with a value for every option that may be named without one: the next argument is none of it."""
+    following = [*arguments, "-"][1:]
+    return [
+        f"{each}={BARE[each]}" if each in BARE and after.startswith("-") else each
+        for each, after in zip(arguments, following, strict=True)
+    ]
+
+
 def main() -> None:
     """Run the command and, unless all went well, end the process with its exit code."""
     prepare_streams()
@@ -143,5 +157,5 @@ def _run(arguments: list[str]) -> int | None:
     for argument in arguments:
         if "\0" in argument:
             raise InputError(f"{argument!r}: no name of a file and no option can hold a NUL character.")
-    code: int | None = app(arguments, prog_name="vgae", standalone_mode=False)
+    code: int | None = app(with_values(arguments), prog_name="vgae", standalone_mode=False)
     return code

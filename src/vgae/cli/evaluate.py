@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from vgae.cli.options import PICTURES, Json, RunFolder
+from vgae.cli.protocols import LabelOptions, ProtocolOptions, judge_otherwise
 from vgae.cli.summary import paper_scores, run_summary
 from vgae.errors import InputError
+from vgae.estimators.baseline import fitted_of
 from vgae.estimators.predict import FittedModel
 from vgae.evaluation.all_pairs import rank_all_pairs
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
@@ -23,20 +25,27 @@ from vgae.report.figures import (
     save_figure,
     training_curves,
 )
-from vgae.runs.files import read_run
+from vgae.runs.baseline_run import BaselineRun
+from vgae.runs.files import read_any_run, read_run
 from vgae.runs.run import Run
 from vgae.screen import note, print_line
 from vgae.words import count
 
 
-def evaluate(run_folder: RunFolder, as_json: Json = False) -> None:
+def evaluate(run_folder: RunFolder, protocol: ProtocolOptions, labels: LabelOptions, as_json: Json = False) -> None:
     """Score a run on its held-out pairs and among all pairs, and say how far its probabilities hold."""
-    run = read_run(run_folder)
-    fitted = FittedModel(run)
+    run = read_any_run(run_folder)
+    fitted = fitted_of(run)
+    if protocol.is_other or labels.labels is not None:
+        judge_otherwise(fitted, run_summary(run_folder, run), protocol, labels, as_json=as_json)
+        return
     held_out = _held_out(run_folder, run)
     what = "the test links" if run.split.test else "the validation links, each half by a fit to the other"
     metrics = evaluate_split(fitted, run.split)
     ranked = rank_all_pairs(fitted, held_out.links, fitted.candidates(held_out.links))
+    if isinstance(run, BaselineRun) and not fitted.calibration().is_fitted:
+        _print_uncalibrated(run_folder, run, metrics, ranked, as_json)
+        return
     raw, calibrated = fitted.reliability(held_out)
     if as_json:
         judged = {
@@ -59,6 +68,19 @@ def evaluate(run_folder: RunFolder, as_json: Json = False) -> None:
         print_line(
             f"Probabilities are rough: there were only {count(fitted.calibration().num_links, 'validation link')}."
         )
+
+
+def _print_uncalibrated(
+    folder: Path, run: BaselineRun, metrics: dict[str, dict[str, float]], ranked: dict[str, float], as_json: bool
+) -> None:
+    """The scores of a baseline whose probabilities are undefined; they were held out for testing, or there are none."""
+    if as_json:
+        metrics["test"] |= ranked
+        print_json(run_summary(folder, run) | metrics | {"calibration": None})
+        return
+    print_scores(metrics, paper_scores(run))
+    print_top(ranked, "Test links", len(run.split.test.links))
+    print_line("Probabilities are undefined: there were no validation links to calibrate the baseline's scores by.")
 
 
 def plot(
@@ -91,7 +113,7 @@ def plot(
     note(f"drew {path}")
 
 
-def _held_out(folder: Path, run: Run) -> HeldOut:
+def _held_out(folder: Path, run: Run | BaselineRun) -> HeldOut:
     """The pairs that a run is judged by: its test pairs or, where it has none, its validation pairs."""
     held_out = run.split.test or run.split.val
     if not held_out:

@@ -93,7 +93,7 @@ def train_seeds(
             if not done and stage_of(place.folder) is not Stage.UNFINISHED:
                 raise StoppedError("Interrupted; nothing was saved.") from None
             raise StoppedError(
-                f"Interrupted in seed {each.seed}; {count(len(done), 'run')} of {seeds} complete. "
+                f"Interrupted in seed {each.seed}; {len(done)} of {count(seeds, 'run')} complete. "
                 f"To continue, run: {same_command('--resume')}"
             ) from None
     return SeedRuns(done)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,14 +14,16 @@ from torch import Tensor
 
 from vgae.baselines import BASELINES
 from vgae.baselines.best_pairs import best_pairs
+from vgae.baselines.counts import count_all
 from vgae.baselines.embedding import EmbeddingScorer
 from vgae.baselines.heuristics import NeighbourScorer
 from vgae.errors import InputError
 from vgae.estimators.embeddings import EmbeddingPredictor
 from vgae.estimators.links import FloatArray, Links, Scored
 from vgae.estimators.predict import FittedModel
+from vgae.evaluation.all_pairs import Candidates
 from vgae.evaluation.calibration import Calibration
-from vgae.evaluation.evaluate import RowScorer, evaluate_split, score_held_out
+from vgae.evaluation.evaluate import RowScorer, evaluate_split
 from vgae.evaluation.held_out import check_held_out, require_unseen
 from vgae.graph.checks import MAX_SEED
 from vgae.graph.graph import Graph
@@ -33,17 +34,6 @@ from vgae.options import one_of, whole_number
 from vgae.runs.baseline_run import BaselineConfig, BaselineFacts, BaselineRun
 from vgae.runs.folder import new_run_folder
 from vgae.runs.run import Run
-
-
-@dataclass(frozen=True)
-class Uncalibrated(Calibration):
-    """For scores that are no logits and that nothing was held out to calibrate by: probabilities are undefined."""
-
-    shift: float = 0.0
-
-    def probabilities(self, logits: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """No number for any of them."""
-        return np.full(np.shape(logits), np.nan)
 
 
 class Baseline(EmbeddingPredictor):
@@ -113,8 +103,24 @@ class Baseline(EmbeddingPredictor):
     def _take(self, run: BaselineRun, scorer: RowScorer) -> Self:
         held_out = np.concatenate([run.split.val.links, run.split.test.links])
         self.run_ = run
-        self.scored_ = Scored(scorer, run.split.train, held_out, partial(_calibration, scorer, run))
+        self.scored_ = Scored(
+            scorer,
+            run.split.train,
+            held_out,
+            calibrate=lambda: run.calibration if run.calibration.is_fitted else self._calibration(),
+            num_graph_links=run.split.num_graph_links,
+            validation=run.split.val.links,
+        )
         return self
+
+    def _calibration(self) -> Calibration:
+        """How scores become probabilities: by the validation links, or not at all."""
+        scored = self._scored()
+        if not len(scored.validation):
+            return Calibration()
+        graph = scored.graph
+        seen = Candidates(graph.num_nodes, graph.edges, graph.sides)
+        return Calibration.fit(scored.evidence(scored.validation, count_all(scored.scorer, seen)))
 
     @classmethod
     def from_run(cls, run: BaselineRun) -> Self:
@@ -136,12 +142,14 @@ class Baseline(EmbeddingPredictor):
 
     def to_run(self, split: LinkSplit | None = None) -> BaselineRun:
         """Everything that a run folder holds, scores on the split's held-out pairs included."""
-        run, scorer = self.run_, self._scored().scorer
+        scorer, run = self._scored().scorer, self.run_
         if split is None:
-            return run
+            return replace(run, calibration=self.calibration())
         if not split.is_trained_by(run.split.train):
             raise InputError("split: the baseline was not fitted on the training graph of this split.")
-        return replace(run, split=replace(split, train=run.split.train), metrics=evaluate_split(scorer, split))
+        split = replace(split, train=run.split.train)
+        scored = replace(run, split=split, metrics=evaluate_split(scorer, split), calibration=Calibration())
+        return type(self)(self.method, seed=self.seed)._take(scored, scorer).to_run()
 
     # ----------------------------------------------------------------------------------------------------------- asking
 
@@ -149,11 +157,6 @@ class Baseline(EmbeddingPredictor):
         if not hasattr(self, "scored_"):
             raise InputError("This baseline has not been fitted; call fit with a graph first.")
         return self.scored_
-
-    def density(self) -> float:
-        """The share of pairs that are links, in the whole graph as far as it is known."""
-        self._scored()
-        return self.run_.density
 
     def _embeddings(self) -> Tensor:
         scorer = self._scored().scorer
@@ -186,7 +189,8 @@ class Baseline(EmbeddingPredictor):
 
     def _best(self, k: int, nodes: npt.ArrayLike | None, ids: bool) -> tuple[Pairs, FloatArray]:
         scored = self._scored()
-        if nodes is not None or not isinstance(scored.scorer, NeighbourScorer):
+        across = scored.graph.sides is not None  # where no two candidates share a neighbour
+        if nodes is not None or across or not isinstance(scored.scorer, NeighbourScorer):
             return super()._best(k, nodes, ids)
         known = canonical(np.concatenate([scored.graph.edges, scored.excluded_pairs]))
         ranks = distinct(to_ranks(known, scored.graph.num_nodes))
@@ -201,11 +205,3 @@ class Baseline(EmbeddingPredictor):
 def fitted_of(run: Run | BaselineRun) -> FittedModel | Baseline:
     """The model of any run, to be asked."""
     return Baseline.from_run(run) if isinstance(run, BaselineRun) else FittedModel(run)
-
-
-def _calibration(scorer: RowScorer, run: BaselineRun) -> Calibration:
-    """How scores become probabilities: by the validation pairs, or not at all."""
-    if not run.split.val:
-        return Uncalibrated()
-    links, non_links = score_held_out(scorer, run.split.val)
-    return Calibration.fit(links, non_links, density=run.density, shift=float(np.median(links)))

@@ -72,7 +72,15 @@ class Fitted:
     def scored(self) -> Scored:
         """What scores the pairs of the graph; probabilities are calibrated as they were on the model's own."""
         scorer = ModelScorer(self.run.model, self.latent["mean"])
-        return Scored(scorer, self.graph, self.excluded_pairs, lambda: self.run.calibration)
+        own = self.on_own_graph
+        return Scored(
+            scorer,
+            self.graph,
+            self.excluded_pairs,
+            calibrate=lambda: self.run.calibration,
+            num_graph_links=self.run.split.num_graph_links if own else self.graph.num_edges,
+            validation=self.run.split.val.links if own else NO_PAIRS,
+        )
 
     def on(self, graph: Graph, device: torch.device, known: npt.ArrayLike | None) -> Fitted:
         """The same model on another graph."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,10 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from vgae.evaluation.calibration import Calibration
+from vgae.errors import InputError
+from vgae.evaluation.all_pairs import Candidates, census, rank_all_pairs
+from vgae.evaluation.calibration import Calibration, Evidence
 from vgae.evaluation.evaluate import RowScorer, score_held_out
 from vgae.evaluation.held_out import check_held_out, num_links_among
-from vgae.evaluation.metrics import auc_and_ap
+from vgae.evaluation.histogram import Histogram
+from vgae.evaluation.metrics import auc_and_ap, link_metrics
+from vgae.evaluation.reliability import Reliability, joined, reliability
 from vgae.graph.graph import Graph
 from vgae.graph.lookup import find_nodes, find_pairs
 from vgae.graph.pairs import AnyArray, Pairs, canonical, contains, distinct, to_ranks
@@ -85,11 +89,24 @@ class Scored:
     graph: Graph
     excluded_pairs: Pairs  # links that are known beside those of the graph, and never recommended
     calibrate: Callable[[], Calibration]
+    num_graph_links: int | None = None  # where it is known how many links the whole graph has
+    validation: Pairs = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))  # what it is calibrated by
 
     @cached_property
     def calibration(self) -> Calibration:
         """How logits become probabilities."""
         return self.calibrate()
+
+    @property
+    def num_links(self) -> int:
+        """Links of the whole graph, as far as they are known."""
+        known = self.graph.num_edges + len(self.excluded_pairs)
+        return known if self.num_graph_links is None else self.num_graph_links
+
+    def evidence(self, links: Pairs, histogram: Histogram) -> Evidence:
+        """What some of the unseen links, and all pairs outside the graph, tell about probabilities."""
+        unseen = self.num_links - self.graph.num_edges
+        return Evidence(histogram, self.scorer.logits(links), unseen, self.num_links)
 
 
 class LinkPredictor:
@@ -166,6 +183,58 @@ class LinkPredictor:
                 stacklevel=2,
             )
         return auc_and_ap(*score_held_out(self, held_out))
+
+    def evaluate(self, held_out: HeldOut) -> dict[str, float]:
+        """All metrics by name, as fractions of 1.
+
+        AUC, AP, MRR and Hits@K on the held-out pairs, as the paper has it; precision@K, recall@K, node_mrr and
+        node_hits@K of the held-out links among all pairs that are not known (`vgae.evaluation.all_pairs`).
+        """
+        held_out = check_held_out(held_out, self.graph_.num_nodes, "held_out")
+        sampled = link_metrics(*score_held_out(self, held_out))
+        return sampled | rank_all_pairs(self, held_out.links, self.candidates(held_out.links))
+
+    def density(self) -> float:
+        """The share of pairs that are links, in the whole graph as far as it is known.
+
+        A saved run knows its split, and validation pairs made by `split_links` know how many links the graph has. Else
+        it is the links for training and validation that count, and on another graph that graph's links.
+        """
+        scored = self._scored()
+        return scored.num_links / scored.graph.num_candidate_pairs
+
+    def candidates(self, links: Pairs | None = None) -> Candidates:
+        """All pairs that are not known; these links are taken as not known."""
+        graph = self.graph_
+        known = np.concatenate([graph.edges, self.excluded_pairs_])
+        if links is not None and len(links):
+            size = graph.num_nodes
+            asked = distinct(to_ranks(canonical(links[links[:, 0] != links[:, 1]]), size))
+            known = known[~contains(asked, to_ranks(canonical(known), size))]
+        return Candidates(graph.num_nodes, known, graph.sides)
+
+    def reliability(self, held_out: HeldOut) -> tuple[Reliability, Reliability]:
+        """How far σ(logit), and how far calibrated probabilities, can be trusted: over all pairs that are not known.
+
+        On the validation pairs that the calibration was fitted to, each half is judged by a fit to the other.
+        """
+        links = check_held_out(held_out, self.graph_.num_nodes, "held_out").links
+        if not len(links):
+            raise InputError("held_out: there are no links in it to judge probabilities by.")
+        scored = self._scored()
+        candidates, logits = census(self, self.candidates(links)), self.logits(links)
+        num_links = max(scored.num_links, len(links))
+        raw = reliability(Calibration(shift=0.0), candidates, logits, num_links)
+        if np.array_equal(links, scored.validation):
+            halves = [
+                reliability(
+                    Calibration.fit(scored.evidence(rest, candidates)), candidates, self.logits(half), num_links
+                )
+                for half, rest in ((links[::2], links[1::2]), (links[1::2], links[::2]))
+                if len(half)
+            ]
+            return raw, joined(*halves) if len(halves) == 2 else halves[0]
+        return raw, reliability(self.calibration(), candidates, logits, num_links)
 
     # ----------------------------------------------------------------------------------------------------------- inside
 

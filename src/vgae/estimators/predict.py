@@ -15,16 +15,8 @@ from vgae.errors import InputError
 from vgae.estimators.embeddings import EmbeddingPredictor
 from vgae.estimators.fitted import Fitted
 from vgae.estimators.links import FloatArray, Links, Scored
-from vgae.evaluation.all_pairs import Candidates, census, rank_all_pairs
-from vgae.evaluation.calibration import Calibration
-from vgae.evaluation.evaluate import score_held_out
-from vgae.evaluation.held_out import check_held_out
-from vgae.evaluation.metrics import link_metrics
-from vgae.evaluation.reliability import Reliability, joined, reliability
 from vgae.graph.graph import Graph
 from vgae.graph.lookup import find_pairs
-from vgae.graph.pairs import Pairs, canonical, contains, distinct, num_pairs, to_ranks
-from vgae.graph.split import HeldOut
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.draws import moments_of_draws
 from vgae.options import whole_number
@@ -151,54 +143,6 @@ class Predictor(EmbeddingPredictor):
         self._check_draws(samples, seed)
         found = find_pairs(self.graph_, pairs, ids=ids)
         return self._drawn(self._links(found, self.logits(found)), samples, seed)
-
-    def density(self) -> float:
-        """The share of pairs that are links, in the whole graph as far as it is known.
-
-        A saved run knows its split, and validation pairs made by `split_links` know how many links the graph has. Else
-        it is the links for training and validation that count, and on another graph that graph's links.
-        """
-        fitted = self._fitted()
-        return fitted.run.density if fitted.on_own_graph else fitted.graph.num_edges / num_pairs(fitted.graph.num_nodes)
-
-    def reliability(self, held_out: HeldOut) -> tuple[Reliability, Reliability]:
-        """How far σ(logit), and how far calibrated probabilities, can be trusted: over all pairs that are not known.
-
-        On the validation pairs that the calibration was fitted to, each half is judged by a fit to the other.
-        """
-        links = check_held_out(held_out, self.graph_.num_nodes, "held_out").links
-        if not len(links):
-            raise InputError("held_out: there are no links in it to judge probabilities by.")
-        candidates, logits = census(self, self.candidates(links)), self.logits(links)
-        num_links = max(round(self.density() * num_pairs(self.graph_.num_nodes)), len(links))
-        raw, run = reliability(Calibration(shift=0.0), candidates, logits, num_links), self.run_
-        if self._fitted().on_own_graph and np.array_equal(links, run.split.val.links):
-            halves = [
-                reliability(Calibration.fit(run.evidence(other, candidates)), candidates, self.logits(half), num_links)
-                for half, other in ((links[::2], links[1::2]), (links[1::2], links[::2]))
-                if len(half)
-            ]
-            return raw, joined(*halves) if len(halves) == 2 else halves[0]
-        return raw, reliability(self.calibration(), candidates, logits, num_links)
-
-    def candidates(self, links: Pairs | None = None) -> Candidates:
-        """All pairs that are not known; these links are taken as not known."""
-        known = np.concatenate([self.graph_.edges, self.excluded_pairs_])
-        if links is not None and len(links):
-            size = self.graph_.num_nodes
-            asked = distinct(to_ranks(canonical(links[links[:, 0] != links[:, 1]]), size))
-            known = known[~contains(asked, to_ranks(canonical(known), size))]
-        return Candidates(self.graph_.num_nodes, known)
-
-    def evaluate(self, held_out: HeldOut) -> dict[str, float]:
-        """All metrics by name, as fractions of 1.
-
-        AUC, AP, MRR and Hits@K on the held-out pairs, as the paper has it; precision@K, recall@K, node_mrr and
-        node_hits@K of the held-out links among all pairs that are not known (`vgae.evaluation.all_pairs`).
-        """
-        held_out = check_held_out(held_out, self.graph_.num_nodes, "held_out")
-        sampled = link_metrics(*score_held_out(self, held_out))
-        return sampled | rank_all_pairs(self, held_out.links, self.candidates(held_out.links))
 
     def recommend(
         self,

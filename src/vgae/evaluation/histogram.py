@@ -45,7 +45,7 @@ class Counter:
 
 def bins_of(logits: Tensor) -> Tensor:
     """The number of the bin of each logit."""
-    bits = logits.view(torch.int32)
+    bits = (logits + 0.0).view(torch.int32)  # minus zero is zero
     turned = torch.bitwise_right_shift(bits, 31)
     turned &= SIGN
     turned ^= bits

@@ -2,7 +2,8 @@
 
 A model has collapsed where its logits have no spread: training has put all nodes into one place, or all but a few, and
 then the order of the pairs is that of their numbers. What counts is the range from the 5th to the 95th percentile of
-the logits over random pairs, in comparison with their size: no scale of the logits makes it small.
+the logits over random pairs, in comparison with their size: no scale of the logits makes it small. A count of common
+neighbours has no such spread either, and ranks well: so a model counts as collapsed only if it does not.
 """
 
 from __future__ import annotations

@@ -18,10 +18,12 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph.convert import to_matrix
+from vgae.graph.scales import NORMALIZATIONS
 from vgae.options import one_of
 from vgae.words import count
 
-NORMALIZATIONS = ("none", "rows", "columns")
+LARGE = 30.0  # length of a row, above which features may be why a training diverges
+UNEVEN = 100.0  # times the median magnitude, from which on a column is far larger than the others
 FloatArray = npt.NDArray[np.float32]
 
 
@@ -63,6 +65,18 @@ class Normalization:
 def normalize(features: Any, how: str) -> FloatArray | sp.csr_array:
     """Features with rows of unit length, with columns between -1 and 1, or as they are."""
     return Normalization.fit(features, how).apply(features)
+
+
+def remedy_for(features: Any) -> str | None:
+    """Which normalization fits features that are too large for training; None where they are not large.
+
+    Rows, as of word counts; columns where a few of them are far larger than the others, as of mixed measurements.
+    """
+    matrix = _to_matrix(features)
+    if not row_lengths(matrix).max(initial=0) > LARGE:
+        return None
+    scales = np.array(Normalization.fit(matrix, "columns").scales)
+    return "columns" if scales.max() > UNEVEN * np.median(scales) else "rows"
 
 
 def row_lengths(features: Any) -> npt.NDArray[np.float64]:

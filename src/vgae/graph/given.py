@@ -44,6 +44,15 @@ class NamedPairs:
 
 
 @dataclass(frozen=True, eq=False)
+class NegativesOfLinks:
+    """Links (M×2), and for each of them nodes that stand in for its second end (M×K); -1 where there are fewer."""
+
+    name: str
+    links: Pairs
+    others: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class GivenSplit:
     """What somebody gives of a split: sets of links, or fractions of what is left, and perhaps non-links."""
 
@@ -66,7 +75,8 @@ def named_pairs(graph: Graph, pairs: Any, name: str) -> NamedPairs:
     array = np.asarray(pairs)
     if not (array.size and array.dtype.kind in "OSU" and array.ndim == 2 and array.shape[1] == 2):
         return NamedPairs(name, check_pairs(pairs, graph.num_nodes, name))
-    places = {node: place for place, node in enumerate(graph.ids)}
+    places: dict[Any, int] = {str(node): place for place, node in enumerate(graph.ids)}  # "31336" is the node 31336
+    places |= {node: place for place, node in enumerate(graph.ids)}
     indices = np.array([[places.get(node, -1) for node in row] for row in array.tolist()], dtype=np.int64)
     require_known(graph, name, indices, array)
     return NamedPairs(name, indices)
@@ -181,6 +191,13 @@ class _Tidy:
         pairs = canonical(check_pairs(given.pairs, self.graph.num_nodes, given.name))
         proper = pairs[pairs[:, 0] != pairs[:, 1]]
         ranks = to_ranks(proper, self.graph.num_nodes)
+        sides = self.graph.sides
+        inside = np.zeros(len(proper), dtype=bool) if sides is None else sides[proper[:, 0]] == sides[proper[:, 1]]
+        if inside.any():
+            raise InputError(
+                f"{given.name}: {int(inside.sum()):,} of its {count(len(pairs), 'pair')} {_is(ranks[inside])} within "
+                f"one side of the bipartite graph, {self.example(ranks[inside])}; leave {_them(ranks[inside])} out."
+            )
         _, first = np.unique(ranks, return_index=True)
         dropped = [
             (len(pairs) - len(proper), "pair of a node with itself", "pairs of a node with itself"),

@@ -47,6 +47,11 @@ def _take_across(graph: Graph, sides: SideArray, positions: IntArray) -> Pairs:
 def sample_non_links(graph: Graph, num: int, generator: np.random.Generator) -> Pairs:
     """Distinct non-links, `num` of them, drawn uniformly and in random order."""
     available = count_non_links(graph)
+    if num and not available:
+        raise InputError(
+            "The graph is complete: every pair is a link, so there is no pair without a link to score against, and no "
+            "new link to recommend; to train on it all the same, hold out nothing (val and test 0)."
+        )
     if num > available:
         across = "" if graph.sides is None else " across"
         raise InputError(

@@ -35,7 +35,7 @@ THINGS = (
 )
 KINDS = (frozenset(PEOPLE.split()), frozenset(THINGS.split()))
 LEAST_ROWS, LEAST_IDS = 20, 3  # below which nothing is said about ids that are all in one column
-RATIO = 1.2  # of the largest numbers in the two columns, from which on they number different things
+RATIO, LEAST_NUMBERS = 1.2, 10  # of the largest numbers in the two columns, and of those in each, for two numberings
 UNSEEN = 255
 
 
@@ -151,4 +151,4 @@ def _numbered_apart(numbers: Sequence[IntArray]) -> bool:
             return False
     low, high = sorted(int(column.max()) for column in numbers)
     both_ways = bool((numbers[0] < numbers[1]).any() and (numbers[0] > numbers[1]).any())
-    return both_ways and high >= RATIO * low and low >= LEAST_IDS
+    return both_ways and high >= RATIO * low and low >= LEAST_NUMBERS

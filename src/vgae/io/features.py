@@ -15,8 +15,7 @@ from vgae.graph.pairs import IntArray
 from vgae.io.entries import arranged, taken_rows
 from vgae.io.nodes import NodeTable
 from vgae.io.options import NodeOptions
-from vgae.io.recipe import ENTRIES, FeatureColumn, FeatureRecipe, build_features, describe, notes_on
-from vgae.words import count
+from vgae.io.recipe import ENTRIES, FEW_CATEGORIES, FeatureColumn, FeatureRecipe, build_features, describe, notes_on
 
 SCALED = {"rows": "features have rows of unit length", "columns": "features have columns between -1 and 1"}
 
@@ -109,6 +108,5 @@ def _words(recipe: FeatureRecipe) -> tuple[str, ...]:
 
 
 def _why_left_out(nodes: NodeTable, name: str) -> str:
-    column = nodes.columns.column(name)
-    num_texts = len(column.unique().drop_null())
-    return "empty" if num_texts <= 1 else f"a name, with {count(num_texts, 'different text')},"
+    num_texts = len(nodes.columns.column(name).unique())
+    return f"a name, with {num_texts:,} different texts," if num_texts > FEW_CATEGORIES else "empty"

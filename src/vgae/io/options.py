@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from vgae.errors import InputError
-from vgae.graph.features import NORMALIZATIONS
+from vgae.graph.scales import NORMALIZATIONS
 from vgae.options import Options, option, options_of
 
 IMPUTATIONS = ("mean", "zero")
@@ -98,7 +98,9 @@ class NodeOptions(Options):
     def require_none(self, *names: str) -> None:
         """Where there is no node table: none of the options about its columns may be given."""
         for name in names:
-            if getattr(self, name) not in (None, False):
+            if name == "normalize" and self.normalize not in (None, "none"):
+                raise InputError("normalize: there are no features to bring to scale; give some (features).")
+            if name != "normalize" and getattr(self, name) not in (None, False):
                 raise InputError(
                     f"{name}: this is about the columns of a node table; give one (features, node_attributes)."
                 )

@@ -8,7 +8,6 @@ npz      the arrays of a split of the Open Graph Benchmark, by its names: `edge`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vgae.errors import InputError
-from vgae.graph.given import NamedPairs, require_known
+from vgae.graph.given import NamedPairs, NegativesOfLinks, require_known
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import AnyArray, IntArray, Pairs
-from vgae.io.columns import as_ids
+from vgae.graph.pairs import AnyArray, IntArray
+from vgae.io.bipartite import prefixes_of
+from vgae.io.columns import as_ids, with_prefix
 from vgae.io.links import ends_of, read_link_table
 from vgae.io.npz import Expected, read_npz
 from vgae.io.options import LinkOptions
 from vgae.io.plain import as_path
 from vgae.io.source import SourceTable
-from vgae.io.unpack import enough_memory
+from vgae.io.unpack import enough_memory, is_stream
 
 NPZ = ".npz"
 NEGATIVE = "negative"  # the column of a table
@@ -40,15 +40,6 @@ ARRAYS = {
     "weight": Expected("iuf", (1, 2), "a number for each link"),  # as ogbl-collab has it, and nobody asks for here
     "year": Expected("iuf", (1, 2), "a number for each link"),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class NegativesOfLinks:
-    """Links (M×2), and for each of them nodes that stand in for its second end (M×K); -1 where there are fewer."""
-
-    name: str
-    links: Pairs
-    others: IntArray
 
 
 def read_pair_file(
@@ -83,19 +74,40 @@ def read_negatives(path: str | Path, graph: Graph) -> NamedPairs | NegativesOfLi
 
 
 def _read(path: Path, graph: Graph, options: LinkOptions) -> SourceTable:
-    return read_link_table(path, options, known={str(name) for name in graph.ids})
+    """The table of pairs; a first row of which neither end is a node is a header, if it looks like one."""
+    table = read_link_table(path, options, known={str(name) for name in graph.ids})
+    if (
+        options.header is not None
+        or is_stream(path)
+        or (_indices_of(graph, ends_of(table, options).columns)[0] >= 0).any()
+    ):
+        return table
+    by_its_looks = read_link_table(path, options)
+    return by_its_looks if by_its_looks.data.num_rows < table.data.num_rows else table
 
 
 def _places(graph: Graph, table: SourceTable, columns: tuple[pa.ChunkedArray, ...]) -> IntArray:
-    """Columns of ids as rows of node indices."""
+    """Columns of ids as rows of node indices, all of them nodes of the graph."""
+    indices = _indices_of(graph, columns)
+    if (indices < 0).any():
+        row = int(np.argmax((indices < 0).any(axis=1)))
+        named = {row: [column[row].as_py() for column in columns]}
+        require_known(graph, table.origin.name, indices, named)
+    return indices
+
+
+def _indices_of(graph: Graph, columns: tuple[pa.ChunkedArray, ...]) -> IntArray:
+    """Columns of ids as rows of node indices, -1 for what is no node."""
     known = pa.array([str(name) for name in graph.ids], pa.large_string())
     texts = [column.cast(pa.large_string()) for column in columns]
-    places = [pc.fill_null(pc.index_in(text, value_set=known), -1).to_numpy().astype(np.int64) for text in texts]
-    indices = np.stack(places, axis=1)
-    if (indices < 0).any():
-        first = int(np.argmax((indices < 0).any(axis=1)))
-        require_known(graph, table.origin.name, indices, {first: [text[first].as_py() for text in texts]})
-    return indices
+    first, second = (None if graph.sides is None else prefixes_of(graph.ids, graph.sides)) or ("", "")
+    found = []
+    for text, start in zip(texts, (first, second, second), strict=False):
+        places = pc.index_in(text, value_set=known)
+        if start:  # of a bipartite graph, where a table may name 1 what is user:1 there
+            places = pc.coalesce(places, pc.index_in(with_prefix(text, start), value_set=known))
+        found.append(pc.fill_null(places, -1).to_numpy().astype(np.int64))
+    return np.stack(found, axis=1)
 
 
 def _npz_pairs(path: Path, negatives: bool) -> AnyArray:

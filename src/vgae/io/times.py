@@ -41,7 +41,8 @@ def as_times(origin: Origin, column: pa.ChunkedArray, name: str) -> npt.NDArray[
 
 def _from_text(origin: Origin, column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     numbers = as_numbers(column)
-    if numbers is not None and not numbers.text.any() and not numbers.missing.any():
+    if numbers is not None and not numbers.text.any():
+        _require(origin, name, pa.chunked_array([pa.array(numbers.missing)]), column)
         try:
             return column.cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]  # exact also beyond 2**53
         except pa.ArrowException:

@@ -24,6 +24,7 @@ NAMES = {
     "pa": "preferential attachment",
     COSINE: "feature cosine",
 }
+SMALL = 100  # links of a graph
 LARGE_ERROR = 0.03  # of AUC: a test set that small hardly tells models apart
 MOST_WITHOUT = 0.5  # of the held-out links may have an end without training links before a sentence is due
 
@@ -128,7 +129,7 @@ def sentences(found: Comparison, hints: Hints) -> Iterator[str]:
     """What a user needs to know, the most important first."""
     if found.is_complete:
         yield "Every pair of nodes is a link already, so there is no new link to recommend."
-    if found.collapsed:
+    elif found.collapsed:
         yield from _collapsed(found, hints)
     if not found.pairs:
         yield "Nothing was held out to judge the model by; hold out links with --test 0.1 (in Python, test=0.1)."
@@ -137,9 +138,9 @@ def sentences(found: Comparison, hints: Hints) -> Iterator[str]:
     if found.num_without_links > MOST_WITHOUT * found.num_links:
         known = "all that is known of such a node is its features" if hints.uses_features else "nothing is known of it"
         yield (
-            f"{found.num_without_links:,} of the {count(found.num_links, f'{found.pairs} link')} "
+            f"Of the {count(found.num_links, f'{found.pairs} link')}, {found.num_without_links:,} "
             f"{'has' if found.num_without_links == 1 else 'have'} an end without any link in the training graph, "
-            f"where {known}."
+            f"so that {known}."
         )
     if not found.collapsed:
         yield from _beside_the_best(found, hints)
@@ -159,10 +160,9 @@ def _collapsed(found: Comparison, hints: Hints) -> Iterator[str]:
 
 def _size(found: Comparison, hints: Hints) -> Iterator[str]:
     if found.has_few_pairs:
-        yield (
-            f"With {count(found.num_links, f'{found.pairs} link')} no score says much about the model; "
-            f"hold out more: {hints.more_test_links}."
-        )
+        small = f"a graph of {count(found.num_graph_links, 'link')} is too small to judge a model by"
+        more = small if found.num_graph_links < SMALL else f"hold out more: {hints.more_test_links}"
+        yield f"With {count(found.num_links, f'{found.pairs} link')} no score says much about the model; {more}."
     elif found.errors["auc"] > LARGE_ERROR:
         yield (
             f"The {count(found.num_links, f'{found.pairs} link')} are few: the AUC has a standard error of "

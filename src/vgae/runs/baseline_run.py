@@ -5,7 +5,7 @@ A heuristic is a formula: its folder has no numbers of it, and it is computed fr
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from torch import Tensor
 
 from vgae.errors import InputError
 from vgae.evaluation.calibration import Calibration
-from vgae.graph.pairs import num_pairs
 from vgae.graph.split import LinkSplit
 from vgae.options import Options, option
 from vgae.runs.checks import HEADER, check_keys, check_weights, is_number
@@ -46,7 +45,7 @@ class BaselineFacts:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> BaselineFacts:
         """Facts out of a run's config.json; ValueError where one of them cannot be."""
-        check_keys(values, (field.name for field in fields(cls)), "facts")
+        check_keys(values, (each.name for each in fields(cls)), "facts")
         facts = cls(**values)
         if (
             not (facts.dataset is None or isinstance(facts.dataset, str))
@@ -67,12 +66,7 @@ class BaselineRun:
     split: LinkSplit
     metrics: dict[str, dict[str, float]]
     facts: BaselineFacts
-    calibration: Calibration = Calibration()  # without validation links: none
-
-    @property
-    def density(self) -> float:
-        """The share of pairs that are links, in the whole graph as far as the split knows it."""
-        return self.split.num_graph_links / num_pairs(self.split.train.num_nodes)
+    calibration: Calibration = field(default_factory=Calibration)  # without validation links: none
 
     def tensors(self) -> dict[str, Tensor]:
         """What model.safetensors holds of it."""

@@ -149,7 +149,8 @@ def read_run(folder: Path) -> Run:
     """Read the run of a trained model; any file that is missing, damaged or of another version gets one sentence."""
     run = read_any_run(folder)
     if isinstance(run, BaselineRun):
-        raise InputError(f"{folder}: this run is of the baseline {run.config.method}, which is not trained.")
+        what = f"the baseline {run.config.method}, which has no training and no latent space"
+        raise InputError(f"{folder}: this run is of {what}.")
     return run
 
 
@@ -214,6 +215,11 @@ def _read_either(folder: Path) -> Run | BaselineRun:
     if not os.path.lexists(folder / CONFIG) and not staged:
         if (folder / CHECKPOINT).is_dir():
             raise InputError(f"{folder}: this run is unfinished; vgae train with --resume continues it.")
+        seeds = sorted(path.name for path in folder.glob("seed-*") if (path / CONFIG).is_file())
+        if seeds:
+            raise InputError(
+                f"{folder}: there is a run for each of several seeds; name one, such as {folder / seeds[0]}."
+            )
         raise InputError(f"{folder}: this is not a run folder, or its config.json is missing.")
     try:
         return _read_from(folder, [folder])

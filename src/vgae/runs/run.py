@@ -16,7 +16,7 @@ from vgae.evaluation.all_pairs import Candidates, census
 from vgae.evaluation.calibration import Calibration, Evidence
 from vgae.evaluation.evaluate import evaluate_split
 from vgae.evaluation.histogram import Histogram
-from vgae.graph.pairs import Pairs, num_pairs
+from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.likelihood.bernoulli import calibration_shift
 from vgae.model.autoencoder import AutoEncoder
@@ -139,13 +139,13 @@ class Run:
     @property
     def density(self) -> float:
         """The share of pairs that are links, in the whole graph as far as the split knows it."""
-        return self.split.num_graph_links / num_pairs(self.split.train.num_nodes)
+        return self.split.num_graph_links / self.split.train.num_candidate_pairs
 
     @property
     def candidates(self) -> Candidates:
         """All pairs outside the training graph."""
         graph = self.split.train
-        return Candidates(graph.num_nodes, graph.edges)
+        return Candidates(graph.num_nodes, graph.edges, graph.sides)
 
     @cached_property
     def calibration(self) -> Calibration:

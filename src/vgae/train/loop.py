@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from vgae.errors import TrainingError
 from vgae.evaluation.metrics import auc_and_ap, average_precision
+from vgae.graph.features import remedy_for
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
 from vgae.machine import working_on
@@ -31,7 +33,6 @@ from vgae.objective.sampled import SampledObjective
 from vgae.objective.weighting import LossTerms, Weighting
 from vgae.ops import LogitRows
 from vgae.train.callbacks import Callback, Checkpointer
-from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.non_links import more_non_links
 from vgae.train.plan import decide, objectives_of, workload
@@ -105,8 +106,8 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
         logged = progress.iteration % config.eval_every == 0 or progress.iteration in (1, config.iterations)
         terms = step(value=logged)
         if logged:
-            _require_finite(terms.total, progress.iteration, config)
-            score = validate(model, inputs, progress.iteration, config) if validate else {}
+            _require_finite(terms.total, progress.iteration, job)
+            score = validate(model, inputs, progress.iteration, job) if validate else {}
             entry = _log_entry(progress.iteration, terms, score, progress.seconds)
             progress.history.append(entry)
             callback.on_log(entry)
@@ -117,7 +118,7 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     with torch.no_grad():
         latent = model.encode(inputs).parameters()
     for values in latent.values():
-        _require_finite(values, best.iteration, config)
+        _require_finite(values, best.iteration, job)
     seconds = progress.seconds
     latent = {name: values.cpu().contiguous() for name, values in latent.items()}
     return Trained(job, model.cpu(), latent, progress.history, choice, seconds, best.iteration)
@@ -168,9 +169,9 @@ class _Validation:
         self.pairs = torch.tensor(pairs, device=job.device)
 
     @torch.no_grad()
-    def __call__(self, model: AutoEncoder, inputs: EncoderInputs, iteration: int, config: Config) -> dict[str, float]:
+    def __call__(self, model: AutoEncoder, inputs: EncoderInputs, iteration: int, job: Job) -> dict[str, float]:
         logits = model.decoder.logits(model.encode(inputs).mean, self.pairs)
-        _require_finite(logits, iteration, config)
+        _require_finite(logits, iteration, job)
         links, non_links, more = np.split(logits.cpu().numpy(), [self.num_links, self.num_pairs])
         found = auc_and_ap(links, non_links)
         return found | {"top": average_precision(links, more)} if len(more) else found
@@ -188,11 +189,16 @@ def _log_entry(iteration: int, terms: LossTerms, score: dict[str, float], second
     )
 
 
-def _require_finite(values: Tensor, iteration: int, config: Config) -> None:
+def _require_finite(values: Tensor, iteration: int, job: Job) -> None:
     """Stop with a diagnosis rather than continue with numbers that are none."""
     if bool(torch.isfinite(values).all()):
         return
+    remedy = f"lower the learning rate (now {job.config.learning_rate})"
+    features: Any = job.graph.features
+    how = None if features is None else remedy_for(features)
+    if how is not None:
+        largest = abs(features).max()
+        remedy = f"features are as large as {largest:.3g}, so bring them to scale (--normalize {how}), or {remedy}"
     raise TrainingError(
-        f"Training has diverged: there are infinite or undefined values at iteration {iteration}; "
-        f"lower the learning rate (now {config.learning_rate}) or scale the features down."
+        f"Training has diverged: there are infinite or undefined values at iteration {iteration}; {remedy}."
     )

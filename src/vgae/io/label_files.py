@@ -1,0 +1,61 @@
+"""Labels of a graph's nodes from a table: a column of ids and one of classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from vgae.errors import InputError
+from vgae.graph.graph import Graph
+from vgae.graph.pairs import AnyArray
+from vgae.io.nodes import require_one_row_each, take_nodes, to_labels
+from vgae.io.options import NodeOptions
+from vgae.io.plain import as_path
+from vgae.io.source import is_name, is_unnamed, listed, read_table
+from vgae.io.text import Wanted
+from vgae.io.unpack import enough_memory
+from vgae.words import count
+
+
+def read_labels(path: str | Path, graph: Graph, options: NodeOptions) -> tuple[AnyArray, tuple[str, ...]]:
+    """A label for each node of the graph, -1 where the table has none, and what was assumed.
+
+    The columns are those of the options; else the ids are the first column, and of two columns the other is the label.
+    """
+    path = as_path(path)
+    header = True if any(map(is_name, options.columns)) else None
+    with enough_memory(path):
+        table = read_table(path, Wanted(links=False, needed="a column of ids and one of labels"), header=header)
+        if options.label is None:
+            options = replace(options, label=_other_column(table.names, take_nodes(table, options).columns, str(path)))
+        nodes = take_nodes(table, options)
+        known = pa.array([str(name) for name in graph.ids], pa.large_string())
+        places = pc.fill_null(pc.index_in(nodes.ids.cast(pa.large_string()), value_set=known), -1)
+        indices = places.to_numpy().astype(np.int64)
+        inside = np.flatnonzero(indices >= 0)
+        if not len(inside):
+            raise InputError(
+                f"{path}: none of its ids is a node of the graph; its ids are like {str(nodes.ids[0].as_py())!r}, "
+                f"the others like {str(graph.ids[0])!r}."
+            )
+        of_rows = np.where(indices >= 0, indices, graph.num_nodes + np.arange(len(indices)))  # strangers all differ
+        require_one_row_each(of_rows, np.array(graph.ids, dtype=object), nodes.origin)
+        rows = np.full(graph.num_nodes, -1, dtype=np.int64)
+        rows[indices[inside]] = inside
+        labels = to_labels(table.column(table.place_of(str(options.label))), rows, nodes.origin)
+    strange = len(indices) - len(inside)
+    notes = [f"labels are the column {options.label}"]
+    notes += [f"{count(strange, 'row')} about nodes that are not in the graph left out"] if strange else []
+    return labels, tuple(notes)
+
+
+def _other_column(names: list[str], others: pa.Table, path: str) -> str:
+    """The column of labels where none is asked for: the only one beside the ids."""
+    found: list[str] = [name for name in others.column_names if not is_unnamed(name)]
+    if len(found) != 1:
+        raise InputError(f"{path}: say which column holds the labels (label); its columns are {listed(names)}.")
+    return found[0]
