@@ -14,6 +14,7 @@ from vgae.errors import InputError, TrainingError
 from vgae.evaluation.evaluate import RowScorer
 from vgae.graph.features import normalize, row_lengths
 from vgae.graph.split import LinkSplit
+from vgae.io.catalog import DATASETS
 from vgae.report.console import print_table
 from vgae.report.verdict import Hints, Verdict, judge
 from vgae.runs.run import Run
@@ -38,6 +39,7 @@ class Asked:
     tables: TableOptions
     opened: OpenedGraph
     split: LinkSplit
+    remarks: tuple[str, ...] = ()  # to be printed when training begins
 
     @property
     def stem(self) -> str:
@@ -54,9 +56,13 @@ class Asked:
         given = [*as_arguments(self.split_options), *as_arguments(self.tables)]
         return shell_line(["vgae", *words, *given, "--out", out])
 
+    def _paper(self) -> list[str]:
+        return [] if self.graph.lower() in DATASETS else ["--preset", "paper"]
+
     def hints(self) -> Hints:
         """What to run next."""
-        train_line = ["train", self.graph, *as_arguments(self.config)]
+        # Every value is given, so that the preset makes no difference but to those that are the paper's.
+        train_line = ["train", self.graph, *self._paper(), *as_arguments(self.config)]
         return Hints(
             baseline=lambda name: self.line("baseline", name, self.graph, out=f"runs/{self.stem}-{name}"),
             compare=same_command("--compare", "--resume"),
