@@ -94,7 +94,7 @@ def graph_file(tmp_path: Path) -> Path:
 
 def arguments(graph: Path, out: Path, *more: str) -> list[str]:
     sizes = [text for name, value in SMALL.items() for text in (f"--{name.replace('_', '-')}", str(value))]
-    return ["train", str(graph), "--out", str(out), "--val", "0.1", "--test", "0.1", *sizes, *more]
+    return ["train", str(graph), "--out", str(out), "--preset", "paper", "--val", "0.1", "--test", "0.1", *sizes, *more]
 
 
 @pytest.mark.parametrize("estimator", [vgae.GAE, vgae.VGAE])

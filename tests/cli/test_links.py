@@ -8,6 +8,7 @@ import pytest
 
 import vgae
 from command import Trained, assert_refused, run_vgae, train_cora
+from vgae.train.presets import TUNED
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def test_a_strangers_table_is_trained_and_links_are_recommended(tmp_path: Path) 
     embedded = run_vgae("embed", "run", "--out", "embeddings.csv", cwd=tmp_path)
     assert embedded.returncode == 0, embedded.stderr
     lines = (tmp_path / "embeddings.csv").read_text().splitlines()
-    assert lines[0] == ",".join(f'"{name}"' for name in ["id", *(f"z{d}" for d in range(1, 17))])
+    assert lines[0] == ",".join(f'"{name}"' for name in ["id", *(f"z{d + 1}" for d in range(TUNED["latent_dim"]))])
     assert {line.split(",")[0].strip('"') for line in lines[1:]} == set(people)
     result = run_vgae("train", "leute.csv", "--source", "wer", cwd=tmp_path)
     assert_refused(result, "leute.csv", "von, nach, seit")
@@ -115,7 +116,8 @@ def test_weights_directions_and_a_table_of_nodes_are_read_and_told(tmp_path: Pat
     refused = run_vgae("train", *tables, "--out", "run", cwd=tmp_path)
     assert_refused(refused, "people.csv", "row 1 has no value in the column 'age'", "--impute mean")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["links.csv", "people.csv"]
-    trained = run_vgae("train", *tables, "--impute", "mean", "--iterations", "20", "--out", "run", cwd=tmp_path)
+    options = ("--impute", "mean", "--iterations", "20", "--preset", "paper")
+    trained = run_vgae("train", *tables, *options, "--out", "run", cwd=tmp_path)
     assert trained.returncode == 0, trained.stderr
     assert trained.stderr.splitlines()[:3] == [
         "links.csv: columns are split at commas; links are the columns from and to; weights are times, from 1 to 6: "

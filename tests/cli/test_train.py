@@ -224,13 +224,13 @@ def test_resume_starts_where_nothing_is_and_ends_where_all_is_done(tmp_path: Pat
     again = run_vgae(*arguments, cwd=tmp_path)
     assert (again.returncode, again.stdout) == (0, first.stdout)
     assert "run: this run is complete; there is nothing to resume" in again.stderr
-    assert_refused(run_vgae(*arguments, "--latent-dim", "3", cwd=tmp_path), "complete", "latent_dim 16, not 3")
+    assert_refused(run_vgae(*arguments, "--latent-dim", "3", cwd=tmp_path), "complete", "latent_dim 64, not 3")
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
 def test_failure_on_good_input_exits_with_1_and_debug_shows_where(tmp_path: Path) -> None:
     path = small_graph(tmp_path / "huge.npz", features=np.full((12, 2), 1e25))
-    arguments = ("train", path, "--val", "0.1", "--test", "0.1")
+    arguments = ("train", path, "--val", "0.1", "--test", "0.1", "--preset", "paper")
     result = run_vgae(*arguments, cwd=tmp_path)
     assert result.returncode == 1
     assert "Training has diverged" in result.stderr.splitlines()[-1]

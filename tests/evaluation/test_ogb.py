@@ -160,6 +160,20 @@ def test_every_protocol_says_its_name_and_what_links_were_compared_with(protocol
     assert found.metrics == expected
 
 
+@pytest.mark.parametrize("protocol", ["heart", "ogb"])
+def test_a_model_is_asked_by_a_protocol(protocol: str) -> None:
+    for model in (vgae.VGAE(iterations=3).fit(SPLIT.train, validation=SPLIT.val), vgae.Baseline("ra")):
+        if isinstance(model, vgae.Baseline):
+            model.fit_split(SPLIT)
+        expected = evaluate_protocol(model, SPLIT, protocol, sets=("test",)).metrics
+        assert list(expected) == ["test"]
+        assert model.evaluate(SPLIT.test, protocol=protocol) == pytest.approx(expected["test"])
+    shared = model.evaluate(SPLIT.test, protocol="ogb", negatives=FREE[:30])
+    given = evaluate_protocol(model, SPLIT, "ogb", negatives={"test": FREE[:30]})
+    assert shared == pytest.approx(given.metrics["test"])
+    assert "for ogb" in message_of(lambda: model.evaluate(SPLIT.test, negatives=FREE))
+
+
 def test_negatives_come_as_arrays_or_files(tmp_path: Path) -> None:
     names = [[f"n{i}", f"n{j}"] for i, j in FREE[:30].tolist()]
     (tmp_path / "shared.csv").write_text("source,target\n" + "\n".join(map(",".join, names)))

@@ -73,7 +73,7 @@ def test_a_model_that_knows_the_links_is_better_than_every_heuristic(split: vgae
     assert found.comparison.beaten_by is None
     assert found.sentences[0].startswith("The model ranks better than every heuristic: AUC 100.0 against ")
     assert any(
-        "At the top of the list the model is better too: of the 100 best new pairs 100" in each
+        "At the top of the list the model is better than every heuristic: of the 100 best new pairs 100" in each
         for each in found.sentences
     )
     assert next(iter(found.table)) == "Oracle"

@@ -44,7 +44,8 @@ def vgae_train(folder: Path, *options: str, before: Callable[[], None] = lambda:
         quiet = os.open(folder.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
-        sys.argv = ["vgae", "train", str(folder.parent / "graph.npz"), "--out", str(folder), *options]
+        graph = str(folder.parent / "graph.npz")
+        sys.argv = ["vgae", "train", graph, "--out", str(folder), "--no-verdict", *options]
         before()
         main()
     except SystemExit as end:

@@ -37,6 +37,7 @@ from vgae.ops import Factors
 from vgae.words import count
 
 TOP = (10, 100, 1000)
+READ = 100  # of the best pairs, somebody may read so many
 FEW = 10  # links or non-links
 NUM_DRAWN = 20_000  # pairs that the spread of logits is seen by
 MOST_PAIRS = 50_000  # links, and as many non-links, that scores are of
@@ -81,6 +82,12 @@ class Comparison:
     def columns(self) -> tuple[str, ...]:
         """The metrics that there are."""
         return tuple(self.random)
+
+    @property
+    def at_the_top(self) -> tuple[int, ...]:
+        """The K that there is a precision at, the one first that says most about a list which somebody reads."""
+        found = [int(column.partition("@")[2]) for column in self.columns if column.startswith("precision")]
+        return tuple(sorted(found, key=lambda k: (k != READ, -k)))
 
     @property
     def collapsed(self) -> bool:

@@ -7,7 +7,7 @@ of it, and the function is given one object of the class. Names, types, defaults
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -28,6 +28,7 @@ GraphName = Annotated[
     ),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
+CONTEXT = "context"  # of a call, which knows what was given
 JSON_HELP = "Print one JSON object on standard output, and nothing else there."
 Json = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
@@ -110,6 +111,17 @@ class LinkOutputOptions(CsvOptions):
     json: bool = option(False, help=JSON_HELP)
 
 
+class GivenNames(dict[type[Options], frozenset[str]]):
+    """The names of the options on the command line, by their class; those given at their defaults are among them."""
+
+
+@dataclass(frozen=True)
+class AwareOptions(Options):
+    """Base of options whose meaning depends on what else was given to the command."""
+
+    given: GivenNames = field(default_factory=GivenNames)  # no option itself: filled in when a command is called
+
+
 def given_options(options: Options) -> dict[str, Any]:
     """The options that are not at their defaults."""
     return {
@@ -147,14 +159,30 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters.append(parameter.replace(annotation=kind, kind=Parameter.KEYWORD_ONLY))
 
+    if any(issubclass(kind, AwareOptions) for kind in groups.values()):
+        parameters.append(Parameter(CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context))
+
     @wraps(function)
     def collecting(**given: Any) -> None:
+        context = given.pop(CONTEXT, None)
         objects = {name: _collect(name, kind, given) for name, kind in groups.items()}
+        for name, options in objects.items():
+            if isinstance(options, AwareOptions):
+                objects[name] = replace(options, given=_given_names(context, groups))
         function(**objects, **given)
 
     collecting.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
     collecting.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return collecting
+
+
+def _given_names(context: typer.Context, groups: dict[str, type[Options]]) -> GivenNames:
+    """What is on the command line, at its default or not."""
+    found = GivenNames()
+    for group, kind in groups.items():
+        sources = {each.name: context.get_parameter_source(_name(group, each)) for each in options_of(kind)}
+        found[kind] = frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
+    return found
 
 
 def _collect(group: str, kind: type[Options], given: dict[str, Any]) -> Options:

@@ -2,6 +2,7 @@
 
 from vgae.cli.opening import SplitOptions, open_graph
 from vgae.cli.options import GraphName, Json, TableOptions, given_options
+from vgae.cli.preset import PresetOptions, plan_config
 from vgae.machine import describe_machine
 from vgae.objective.cost import duration
 from vgae.report.console import print_json, print_table
@@ -12,12 +13,25 @@ from vgae.train.plan import plan_training
 from vgae.words import count
 
 
-def plan(graph: GraphName, config: Config, split: SplitOptions, tables: TableOptions, as_json: Json = False) -> None:
-    """Estimate what a training would cost, by the exact and by the sampled objective."""
+def plan(
+    graph: GraphName,
+    config: Config,
+    preset: PresetOptions,
+    split: SplitOptions,
+    tables: TableOptions,
+    as_json: Json = False,
+) -> None:
+    """Estimate what a training would cost, by the exact and by the sampled objective.
+
+    For a file of your own, options that are not given have values tuned on real graphs; --preset paper takes the
+    defaults below.
+    """
     choose_device(config.device)
     opened = open_graph(graph, tables, split.time)
     # The whole graph, unless it is said how to split it: what is held out by default makes no difference to a plan.
     planned = split.apply(opened).train if given_options(split) else opened.graph
+    num_links = int(split.val * opened.graph.num_edges)
+    config = plan_config(graph, config, preset, num_links, quiet=as_json)
     # Made without the checks of `Job.of`: nothing is held out for a plan, and early stopping still counts.
     found = plan_training(Job(config.view(planned), config))
     if as_json:

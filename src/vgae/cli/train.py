@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 from vgae.cli.exits import same_command
 from vgae.cli.opening import SplitOptions, open_graph
 from vgae.cli.options import PICTURES, GraphName, Json, TableOptions
+from vgae.cli.preset import PresetOptions, settle
 from vgae.cli.seeds import train_seeds
 from vgae.cli.summary import paper_scores, run_summary
 from vgae.cli.verdict import Asked, judge_run, print_verdict
@@ -49,7 +50,7 @@ class JudgingOptions(Options):
         help="Train from so many seeds (--seed, the next, …) on the same split, into OUT/seed-N; "
         "gives means and standard errors.  [default: one training]",
     )
-    verdict: bool = option(True, flag="--no-verdict", help="Whether to compare the model with cheap heuristics.")
+    verdict: bool = option(True, flag="--no-verdict", help="Leave out the comparison with cheap heuristics.")
     compare: bool = option(
         False, help="Train the same model without features and with scaled ones too, to see whether features help."
     )
@@ -58,31 +59,38 @@ class JudgingOptions(Options):
 def train(
     graph: GraphName,
     config: Config,
+    preset: PresetOptions,
     split: SplitOptions,
     output: FolderOptions,
     judging: JudgingOptions,
     tables: TableOptions,
     as_json: Json = False,
 ) -> None:
-    """Train a model on a graph, score it, save it, and say how it compares."""
+    """Train a model on a graph, score it, save it, and say how it compares.
+
+    For a file of your own, options that are not given have values tuned on real graphs; --preset paper takes the
+    defaults below.
+    """
     choose_device(config.device)
     opened = open_graph(graph, tables, split.time)
-    source = Source(split.apply(opened), visible(opened.name), opened.recipe)
-    asked = Asked(graph, config, split, tables, opened, source.split)
+    asked = Asked(graph, config, split, tables, opened, split.apply(opened))
+    to = Destination(_folder(asked, output, judging), output.overwrite, output.resume, output.checkpoint_every)
+    settled = settle(asked, preset, to, quiet=as_json)
+    asked = settled.asked
+    source = Source(asked.split, visible(opened.name), asked.opened.recipe)
     if judging.compare:
         asked.require_features()
-    to = Destination(_folder(asked, output, judging), output.overwrite, output.resume, output.checkpoint_every)
     train_one = _quietly if as_json else _on_screen
     if judging.seeds is not None:
         _train_seeds(asked, to, judging, as_json, lambda *each: train_one(source, asked, *each))
         return
     with resume_hint(to.folder):
-        run = train_one(source, asked, config, to)
+        run = train_one(source, asked, asked.config, to)
         if not as_json:
             print_scores(run.metrics, paper_scores(run), ("auc", "ap"))
         found = judge_run(run, asked, with_variants=judging.compare) if judging.verdict or judging.compare else None
     if as_json:
-        print_json(run_summary(to.folder, run) | {"verdict": found.to_json() if found else None})
+        print_json(run_summary(to.folder, run) | settled.to_json() | {"verdict": found.to_json() if found else None})
     elif found:
         print_verdict(found)
 
@@ -102,7 +110,8 @@ def _quietly(source: Source, asked: Asked, config: Config, to: Destination) -> R
 def _on_screen(source: Source, asked: Asked, config: Config, to: Destination) -> Run:
     """Train, and show the progress."""
     graph = asked.opened.graph
-    with ScreenReporter(config, to, f"{asked.opened.name}: {graph} · {graph.cleaning}") as reporter:
+    lines = (f"{asked.opened.name}: {graph} · {graph.cleaning}", *asked.remarks)
+    with ScreenReporter(config, to, lines) as reporter:
         run = make_run(source, config, to, reporter)
     if reporter.trained:
         note(f"trained {config.model.upper()} in {run.facts.seconds:.1f} s, saved in {to.folder}")
@@ -143,14 +152,15 @@ class QuietReporter(Reporter):
 class ScreenReporter(ProgressBar, QuietReporter):
     """Shows the progress of a training, and prints what happens to its folder."""
 
-    def __init__(self, config: Config, to: Destination, first_line: str) -> None:
+    def __init__(self, config: Config, to: Destination, first_lines: Sequence[str]) -> None:
         super().__init__(config.iterations)
-        self.to, self.first_line, self.trained = to, first_line, False
+        self.to, self.first_lines, self.trained = to, first_lines, False
 
     def on_ready(self, *, fresh: bool) -> None:
         """Say what the training is about and, if it was to be resumed, that there is nothing to resume."""
         self.trained = True
-        note(self.first_line)
+        for line in self.first_lines:
+            note(line)
         if self.to.resume and fresh:
             note(f"{self.to.folder}: nothing to resume, so training starts from the beginning")
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from vgae.cli.exits import same_command
 from vgae.cli.opening import OpenedGraph, SplitOptions
 from vgae.cli.options import TableOptions, as_arguments
-from vgae.errors import InputError
+from vgae.errors import InputError, TrainingError
 from vgae.evaluation.evaluate import RowScorer
-from vgae.graph.features import normalize
+from vgae.graph.features import normalize, row_lengths
 from vgae.graph.split import LinkSplit
+from vgae.io.catalog import DATASETS
 from vgae.report.console import print_table
 from vgae.report.verdict import Hints, Verdict, judge
 from vgae.runs.run import Run
@@ -37,6 +39,7 @@ class Asked:
     tables: TableOptions
     opened: OpenedGraph
     split: LinkSplit
+    remarks: tuple[str, ...] = ()  # to be printed when training begins
 
     @property
     def stem(self) -> str:
@@ -53,9 +56,13 @@ class Asked:
         given = [*as_arguments(self.split_options), *as_arguments(self.tables)]
         return shell_line(["vgae", *words, *given, "--out", out])
 
+    def _paper(self) -> list[str]:
+        return [] if self.graph.lower() in DATASETS else ["--preset", "paper"]
+
     def hints(self) -> Hints:
         """What to run next."""
-        train_line = ["train", self.graph, *as_arguments(self.config)]
+        # Every value is given, so that the preset makes no difference but to those that are the paper's.
+        train_line = ["train", self.graph, *self._paper(), *as_arguments(self.config)]
         return Hints(
             baseline=lambda name: self.line("baseline", name, self.graph, out=f"runs/{self.stem}-{name}"),
             compare=same_command("--compare", "--resume"),
@@ -95,12 +102,16 @@ def print_verdict(found: Verdict) -> None:
 
 def _variants(asked: Asked, config: Config) -> dict[str, RowScorer]:
     """The same training without features, and with rows of features brought to unit length; nothing is saved."""
-    scaled: Any = asked.split.train.with_parts(features=normalize(asked.split.train.features, "rows"))
+    graph = asked.split.train
+    trainings = {WITHOUT: (graph, replace(config, features=False))}
+    lengths = row_lengths(graph.features)
+    if not np.allclose(lengths[lengths > 0], 1, atol=1e-3):  # else they have unit length already
+        trainings[SCALED] = (graph.with_parts(features=normalize(graph.features, "rows")), config)
     found: dict[str, RowScorer] = {}
-    for name, graph, changed in (
-        (WITHOUT, asked.split.train, replace(config, features=False)),
-        (SCALED, scaled, config),
-    ):
+    for name, (seen, changed) in trainings.items():
         note(f"comparing: training the model {name}")
-        found[name] = train(Job.of(graph, changed, asked.split.val or None), Callback())
+        try:
+            found[name] = train(Job.of(seen, changed, asked.split.val or None), Callback())
+        except TrainingError as error:  # the run that was asked for is saved, and stands without it
+            note(f"the model {name} is left out: {error}")
     return found

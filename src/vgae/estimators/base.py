@@ -21,6 +21,7 @@ from vgae.estimators.baseline import Baseline
 from vgae.estimators.classifier import PairClassifier, require_graph, training_of
 from vgae.estimators.fitted import Fitted
 from vgae.estimators.links import FloatArray
+from vgae.graph.graph import Graph
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.io.plain import as_path
 from vgae.model.spec import FAMILIES, find
@@ -38,6 +39,7 @@ from vgae.train.loop import train
 from vgae.train.plan import require_room
 from vgae.train.presets import PRESETS
 from vgae.train.progress import ProgressBar
+from vgae.train.tuned import can_try_features, try_features, tuned
 
 PARAMETERS = {each.name: each.default for each in options_of(Config) if each.name != "model"} | {"progress": False}
 _NESTED = tuple(f"{family}__" for family in FAMILIES)
@@ -102,6 +104,21 @@ class _GraphAutoEncoder(PairClassifier, BaseEstimator):  # type: ignore[misc]  #
     def _config(self) -> Config:
         true_or_false(self.progress, "progress")
         return Config(model=self._model, **{name: getattr(self, name) for name in PARAMETERS if name != "progress"})
+
+    @classmethod
+    def for_graph(cls, graph: Any, *, validation: HeldOut | None = None, **parameters: Any) -> Self:
+        """An estimator, not fitted yet, with defaults that were tuned on real graphs in place of the paper's.
+
+        Parameters that are given stay as they are. With 50 `validation` links or more it stops early by them, and two
+        short trainings find out whether features help, unless `features` is given. Give the same graph and validation
+        pairs to `fit`, and features with rows of unit length, `graph.normalized("rows")`. docs/defaults.md says more.
+        """
+        graph = Graph.of(graph)
+        config = tuned(cls(**parameters)._config(), parameters, 0 if validation is None else len(validation.links))
+        if "features" not in parameters and validation is not None and can_try_features(graph, validation):
+            config = replace(config, features=try_features(graph, validation, config).features_help)
+        values = {name: getattr(config, name) for name in PARAMETERS if name != "progress"}
+        return cls(**values, progress=parameters.get("progress", False))
 
     # ---------------------------------------------------------------------------------------------------------- fitting
 

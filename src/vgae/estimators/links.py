@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from vgae.evaluation.reliability import Reliability, joined, reliability
 from vgae.graph.graph import Graph
 from vgae.graph.lookup import find_nodes, find_pairs
 from vgae.graph.pairs import AnyArray, Pairs, canonical, contains, distinct, to_ranks
-from vgae.graph.split import HeldOut
+from vgae.graph.split import HeldOut, LinkSplit
 from vgae.io.frames import links_table, pandas_frame
 from vgae.ops import Excluded, LogitRows, top_of_all, top_of_each_row
 from vgae.options import whole_number
@@ -184,15 +185,28 @@ class LinkPredictor:
             )
         return auc_and_ap(*score_held_out(self, held_out))
 
-    def evaluate(self, held_out: HeldOut) -> dict[str, float]:
+    def evaluate(self, held_out: HeldOut, *, protocol: str = "paper", negatives: Any = None) -> dict[str, float]:
         """All metrics by name, as fractions of 1.
 
         AUC, AP, MRR and Hits@K on the held-out pairs, as the paper has it; precision@K, recall@K, node_mrr and
         node_hits@K of the held-out links among all pairs that are not known (`vgae.evaluation.all_pairs`).
+        By the protocols heart and ogb (`vgae.evaluate_protocol`), MRR or Hits@K among other non-links; `negatives` are
+        those for ogb.
         """
         held_out = check_held_out(held_out, self.graph_.num_nodes, "held_out")
+        if protocol != "paper" or negatives is not None:
+            return self._evaluate_by(protocol, held_out, negatives)
         sampled = link_metrics(*score_held_out(self, held_out))
         return sampled | rank_all_pairs(self, held_out.links, self.candidates(held_out.links))
+
+    def _evaluate_by(self, protocol: str, held_out: HeldOut, negatives: Any) -> dict[str, float]:
+        protocols = import_module("vgae.evaluation.protocols")  # which nobody needs who trains or predicts
+        known = self.candidates(held_out.links).known  # no negatives, like validation links when test links are scored
+        split = LinkSplit(self.graph_, HeldOut(known, known[:0]), held_out, seed=0)
+        given = None if negatives is None else {"test": negatives}
+        scores = protocols.evaluate_protocol(self, split, protocol, negatives=given, sets=("test",))
+        found: dict[str, float] = scores.metrics["test"]
+        return found
 
     def density(self) -> float:
         """The share of pairs that are links, in the whole graph as far as it is known.

@@ -50,11 +50,10 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """What one sweep over all candidates finds: the best, the logits of marked pairs, and all logits counted."""
+    """What one sweep over all candidates finds: the best, and the logits of marked pairs."""
 
     best: Best
     marked: Tensor
-    histogram: Histogram
 
 
 def sweep(scorer: RowScorer, candidates: Candidates, marked: Pairs, top: int) -> Sweep:
@@ -62,13 +61,12 @@ def sweep(scorer: RowScorer, candidates: Candidates, marked: Pairs, top: int) ->
     source = scorer.rows()
     excluded = candidates.excluded(source.device)
     places = _Places(marked, source, symmetric=scorer.symmetric)
-    best, counter = Best(top, source.device, ties=True), Counter(source.device)
+    best = Best(top, source.device, ties=True)
     with torch.no_grad():
         for block in blocks_of(source, excluded, symmetric=scorer.symmetric):
             best.add(block)
-            counter.add(block.logits)
             places.read(block)
-    return Sweep(best, places.logits, counter.histogram())
+    return Sweep(best, places.logits)
 
 
 def census(scorer: RowScorer, candidates: Candidates, most: int = MOST_PAIRS) -> Histogram:

@@ -37,6 +37,7 @@ from vgae.graph.split import LinkSplit
 from vgae.options import whole_number
 
 FloatArray = npt.NDArray[np.float64]
+SETS = ("validation", "test")
 NUM_NEGATIVES = 500
 HITS = (1, 3, 10, 20, 50, 100)
 BLOCK = 4_000_000  # scores of a heuristic that are held at a time
@@ -44,13 +45,18 @@ DIGITS = 9  # to which resource allocation and cosines are told apart
 
 
 def evaluate_heart(
-    scorer: Scorer, split: LinkSplit, *, num_negatives: int = NUM_NEGATIVES, seed: int = 0
+    scorer: Scorer,
+    split: LinkSplit,
+    *,
+    sets: Sequence[str] = SETS,
+    num_negatives: int = NUM_NEGATIVES,
+    seed: int = 0,
 ) -> dict[str, dict[str, float]]:
-    """MRR and Hits@K of the validation and the test links of a split, as far as there are any."""
-    sets = {"validation": (split.val.links, split.train.edges[:0]), "test": (split.test.links, split.val.links)}
+    """MRR and Hits@K of the sets of a split that are asked for, as far as there are any links in them."""
+    held_out = {"validation": (split.val.links, split.train.edges[:0]), "test": (split.test.links, split.val.links)}
     found = {}
-    for name, (links, known) in sets.items():
-        if len(links):
+    for name, (links, known) in held_out.items():
+        if len(links) and name in sets:
             ranks, fewest = _ranks_of_links(scorer, _Sampler(split.train, links, known, num_negatives, seed))
             found[name] = metrics_of_ranks(ranks, fewest, hits=HITS)
     if not found:

@@ -9,7 +9,7 @@ of one's own: no non-link may be a link of the graph, and links with non-links o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,13 +37,19 @@ class OgbScores:
     compared: dict[str, str]
 
 
-def evaluate_ogb(scorer: Scorer, split: LinkSplit, negatives: Mapping[str, Negatives] | None = None) -> OgbScores:
+def evaluate_ogb(
+    scorer: Scorer,
+    split: LinkSplit,
+    negatives: Mapping[str, Negatives] | None = None,
+    *,
+    sets: Sequence[str] = ("validation", "test"),
+) -> OgbScores:
     """Hits@K or MRR of the held-out links of a split; `negatives` are those given, under the names val and test."""
     audit, found, compared = _Audit(split), {}, {}
     given = dict(negatives or {})
     for key, name, held_out in (("val", "validation", split.val), ("test", "test", split.test)):
         own = given.pop(key, None)
-        if not len(held_out.links):
+        if not len(held_out.links) or name not in sets:
             if own is not None:
                 raise InputError(f"{own.name}: there are no {name} links to compare with these non-links.")
             continue

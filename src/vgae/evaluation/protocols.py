@@ -7,7 +7,7 @@ ogb     non-links that all links share, or some for each link, out of files: Hit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 
 from vgae.errors import InputError
 from vgae.evaluation.evaluate import Scorer, evaluate_split
-from vgae.evaluation.heart import NUM_NEGATIVES, evaluate_heart, heuristics_of
+from vgae.evaluation.heart import NUM_NEGATIVES, SETS, evaluate_heart, heuristics_of
 from vgae.evaluation.ogb import Negatives, evaluate_ogb
 from vgae.graph.given import NamedPairs, NegativesOfLinks, named_pairs
 from vgae.graph.graph import Graph
@@ -44,30 +44,31 @@ def evaluate_protocol(
     protocol: str = "paper",
     *,
     negatives: Mapping[str, Any] | None = None,
+    sets: Sequence[str] = SETS,
     seed: int = 0,
 ) -> ProtocolScores:
     """Score the validation and test links of a split, as far as there are any, by a protocol.
 
     `negatives` are non-links for `ogb`, under the names val and test: a file, rows of two nodes (M×2) that all links
-    share, or a tuple of links (M×2) and nodes that stand in for their second ends (M×K). `seed` is for what `heart`
-    leaves to chance.
+    share, or a tuple of links (M×2) and nodes that stand in for their second ends (M×K). `sets` are those to score,
+    validation and test; `seed` is for what `heart` leaves to chance.
     """
     protocol = one_of(protocol, "protocol", PROTOCOLS)
     if negatives and protocol != "ogb":
         raise InputError(f"negatives: the protocol {protocol} has its own; they are for ogb.")
     if protocol == "ogb":
         given = {name: _negatives(split.train, name, each) for name, each in (negatives or {}).items()}
-        scores = evaluate_ogb(scorer, split, given)
+        scores = evaluate_ogb(scorer, split, given, sets=sets)
         return ProtocolScores(protocol, scores.metrics, scores.compared)
     if protocol == "heart":
         *others, last = heuristics_of(split.train)
         words = f"up to {NUM_NEGATIVES} hard non-links of each link, by {', '.join(others)} and {last}"
-        metrics = evaluate_heart(scorer, split, seed=seed)
+        metrics = evaluate_heart(scorer, split, sets=sets, seed=seed)
         return ProtocolScores(protocol, metrics, dict.fromkeys(metrics, words))
-    metrics = evaluate_split(scorer, split)
-    sets = {"validation": split.val, "test": split.test}
+    metrics = {name: scores for name, scores in evaluate_split(scorer, split).items() if name in sets}
+    held_out = {"validation": split.val, "test": split.test}
     return ProtocolScores(
-        protocol, metrics, {name: count(len(sets[name].non_links), "random non-link") for name in metrics}
+        protocol, metrics, {name: count(len(held_out[name].non_links), "non-link") for name in metrics}
     )
 
 

@@ -30,9 +30,9 @@ def print_top(metrics: Mapping[str, float], what: str, num_links: int) -> None:
 
 def print_reliability(found: Reliability, what: str) -> None:
     """Pairs by their probability: how many, what was promised, what came."""
-    print_line(
-        f"\nProbabilities of all pairs that are not known, judged by {what} ({100 * found.share:.1f}% of the links):"
-    )
+    print_line("")
+    share = f"{100 * found.share:.1f}% of the graph's links"
+    print_line(f"Probabilities of all pairs that are not known, judged by {what} ({share}):")
     titles = ["probability", "pairs", "mean", "observed", "links expected", "found"]
     rows = []
     for place in reversed(range(len(found.pairs))):

@@ -63,7 +63,8 @@ class Verdict:
         found = self.comparison
         if not found.pairs:
             return {}
-        best = dict.fromkeys(found.best(metric) or "" for metric in ("auc", found.columns[-1]))
+        metrics = ["auc", *(f"precision@{k}" for k in found.at_the_top[:1])]
+        best = dict.fromkeys(found.best(metric) or "" for metric in metrics)
         heuristics = {NAMES[name]: found.heuristics[name] for name in best}
         return {self.name: found.model} | found.variants | heuristics | {"random": found.random}
 
@@ -188,22 +189,26 @@ def _beside_the_best(found: Comparison, hints: Hints) -> Iterator[str]:
 
 
 def _top(found: Comparison, hints: Hints) -> Iterator[str]:
-    metric = found.columns[-1]
-    best = found.best(metric)
-    if not metric.startswith("precision") or best is None or metric not in found.model:
-        return
-    k = int(metric.partition("@")[2])
-    own, others = k * found.model[metric], k * found.heuristics[best][metric]
-    error = math.sqrt(own * (1 - own / k) + others * (1 - others / k))
-    if abs(own - others) <= ERRORS * error:
-        return
+    for k in found.at_the_top:
+        metric = f"precision@{k}"
+        best = found.best(metric)
+        if best is None or metric not in found.model:
+            continue
+        own, others = k * found.model[metric], k * found.heuristics[best][metric]
+        error = math.sqrt(own * (1 - own / k) + others * (1 - others / k))
+        if abs(own - others) > ERRORS * error:
+            yield _about_top(found, hints, best, k, (own, others))
+            return
+
+
+def _about_top(found: Comparison, hints: Hints, best: str, k: int, links: tuple[float, float]) -> str:
+    own, others = links
     listed = f"of the {count(k, 'best new pair')} {{}} are {found.pairs} links with the model, {{}} with {NAMES[best]}"
     words = listed.format(f"{own:.0f}", f"{others:.0f}")
     if own > others:
-        yield f"At the top of the list the model is better too: {words}."
-        return
+        return f"At the top of the list the model is better than every heuristic: {words}."
     instead = "" if best == found.beaten_by else _instead(best, hints)  # which is said already
-    yield f"At the top of the list the model is beaten by {NAMES[best]}: {words}.{instead}"
+    return f"At the top of the list the model is beaten by {NAMES[best]}: {words}.{instead}"
 
 
 def _features(found: Comparison, hints: Hints) -> Iterator[str]:

@@ -20,6 +20,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -187,6 +188,24 @@ def finished_run(folder: Path) -> Run | None:
     return read_run(folder) if is_complete else None
 
 
+@dataclass(frozen=True)
+class SavedTraining:
+    """What a training in a folder was made of."""
+
+    config: Config
+    graph_hash: str  # of what the model saw of its training graph
+
+
+def saved_training(folder: Path) -> SavedTraining | None:
+    """The training that is saved in a folder, finished or not, as far as that can be read."""
+    for path in (folder / CHECKPOINT / DESCRIPTION, folder / CHECKPOINT / STAGING / CONFIG, folder / CONFIG):
+        with suppress(InputError, OSError, LookupError, TypeError):
+            content = read_json(path, follow_links=False)
+            owner = content.get("owner") or content["facts"] | {"config": content["config"]}
+            return SavedTraining(Config.from_json(owner["config"]), str(owner["graph_hash"]))
+    return None
+
+
 def require_same_run(folder: Path, run: Run, config: Config, split: LinkSplit) -> None:
     """Refuse to take a complete run for one of another config, graph or split."""
     found = list(run.config.differences(config))
@@ -217,6 +236,15 @@ def stage_of(folder: Path) -> Stage:
     if complete:
         return Stage.COMPLETE
     return Stage.NOT_A_RUN if names - {CHECKPOINT} else Stage.EMPTY
+
+
+def is_refused(folder: Path, *, overwrite: bool, resume: bool) -> bool:
+    """Whether `new_run_folder` would refuse a folder, as far as that can be seen without writing into it."""
+    try:
+        _require_usable(folder, stage_of(_real_path(folder)), overwrite=overwrite, resume=resume)
+    except (InputError, OSError):
+        return True
+    return False
 
 
 def _require_usable(folder: Path, stage: Stage, *, overwrite: bool, resume: bool) -> None:

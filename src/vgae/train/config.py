@@ -22,6 +22,7 @@ from vgae.options import Options, option
 from vgae.train.presets import PRESETS
 
 OBJECTIVES = ("exact", "sampled", "auto")
+STOP_BY = ("scores", "top")
 DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?", re.ASCII)
 
 
@@ -54,6 +55,12 @@ class Config(Options):
     eval_every: int = option(10, least=1, most=10**9, help="Iterations between two validation scores.")
     early_stopping: int | None = option(
         None, least=1, most=10**10, help="Stop after so many iterations without a better score.  [default: never]"
+    )
+    stop_by: str = option(
+        "scores",
+        choices=STOP_BY,
+        help="What early stopping goes by: scores, which is AUC + AP on validation; top, which adds AP among up to a "
+        "hundred times as many non-links, because that is about the top of the list.",
     )
     seed: int = option(0, least=0, most=2**32 - 1, help="Initialisation, noise and sampled zeros.")
     device: str = option("auto", identifies=False, help="auto, cpu or cuda.")

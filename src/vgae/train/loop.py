@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from vgae.errors import TrainingError
-from vgae.evaluation.metrics import auc_and_ap
+from vgae.evaluation.metrics import auc_and_ap, average_precision
 from vgae.graph.features import remedy_for
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
@@ -34,6 +34,7 @@ from vgae.objective.weighting import LossTerms, Weighting
 from vgae.ops import LogitRows
 from vgae.train.callbacks import Callback, Checkpointer
 from vgae.train.job import Job
+from vgae.train.non_links import more_non_links
 from vgae.train.plan import decide, objectives_of, workload
 from vgae.train.state import Best, LogEntry, Progress, layout_of
 from vgae.train.step import Objective, Step
@@ -82,7 +83,7 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     work, room = workload(job, checkpoints=checkpointer is not None), room_on(device)
     require_memory(work, objectives_of(job), device, room)
     checkpointer = checkpointer or Checkpointer()
-    validate = None if job.validation is None else _Validation(job.validation, device)
+    validate = None if job.validation is None else _Validation(job, job.validation)
     init, generator = _generators(config.seed, device)
     saved = checkpointer.load(layout_of(job.outline, generator, best=config.early_stopping is not None))
     # What was chosen before an interruption is not chosen again.
@@ -158,18 +159,22 @@ def _make_objective(job: Job, model: AutoEncoder, choice: Choice) -> Objective:
 
 
 class _Validation:
-    """AUC and AP of the posterior mean on the validation pairs, and on nothing else."""
+    """AUC and AP of the posterior mean on the validation pairs; to stop by the top, AP among more non-links too."""
 
-    def __init__(self, held_out: HeldOut, device: torch.device) -> None:
-        self.pairs = torch.tensor(held_out.pairs, device=device)
-        self.num_links = len(held_out.links)
+    def __init__(self, job: Job, held_out: HeldOut) -> None:
+        config, pairs = job.config, held_out.pairs
+        self.num_links, self.num_pairs = len(held_out.links), len(pairs)
+        if config.early_stopping is not None and config.stop_by == "top":
+            pairs = np.concatenate([pairs, more_non_links(job.graph, held_out, config.seed)])
+        self.pairs = torch.tensor(pairs, device=job.device)
 
     @torch.no_grad()
     def __call__(self, model: AutoEncoder, inputs: EncoderInputs, iteration: int, job: Job) -> dict[str, float]:
         logits = model.decoder.logits(model.encode(inputs).mean, self.pairs)
         _require_finite(logits, iteration, job)
-        scores = logits.cpu().numpy()
-        return auc_and_ap(scores[: self.num_links], scores[self.num_links :])
+        links, non_links, more = np.split(logits.cpu().numpy(), [self.num_links, self.num_pairs])
+        found = auc_and_ap(links, non_links)
+        return found | {"top": average_precision(links, more)} if len(more) else found
 
 
 def _log_entry(iteration: int, terms: LossTerms, score: dict[str, float], seconds: float) -> LogEntry:

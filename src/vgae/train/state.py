@@ -62,7 +62,7 @@ class TrainingState:
 
 
 class Best:
-    """The best weights so far by AUC + AP on validation; without patience, simply the last ones."""
+    """The best weights so far by the sum of the validation scores; without patience, simply the last ones."""
 
     def __init__(self, model: AutoEncoder, patience: int | None) -> None:
         self.patience = patience
@@ -74,8 +74,8 @@ class Best:
         """Compare a validation score with the best so far."""
         if self.patience is None:
             self.iteration = iteration
-        elif score["auc"] + score["ap"] > self.score:
-            self.score = score["auc"] + score["ap"]
+        elif sum(score.values()) > self.score:
+            self.score = sum(score.values())
             self.iteration = iteration
             self.weights = _copies(model.state_dict())
 

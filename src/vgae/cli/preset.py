@@ -1,0 +1,145 @@
+"""Which defaults a training has: the paper's, or those that were tuned on real graphs (docs/defaults.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from vgae.cli.loading import loading
+from vgae.cli.options import AwareOptions, GivenNames, TableOptions
+from vgae.graph.features import Normalization
+from vgae.io.catalog import DATASETS
+from vgae.options import option
+from vgae.runs.folder import SavedTraining, is_refused, saved_training
+from vgae.runs.make import Destination
+from vgae.screen import note
+from vgae.train.config import Config
+from vgae.train.presets import ENOUGH_TO_STOP, TRIAL_ITERATIONS, TUNED_NORMALIZATION
+from vgae.train.tuned import Trial, can_try_features, try_features, tuned
+from vgae.words import count
+
+if TYPE_CHECKING:
+    from vgae.cli.verdict import Asked
+
+PAPER, OWN = "paper", "tuned"
+
+
+@dataclass(frozen=True)
+class PresetOptions(AwareOptions):
+    """Where the values of options come from that are not given."""
+
+    preset: str = option(
+        "auto",
+        choices=("auto", PAPER, OWN),
+        help="Defaults of options that are not given: paper, those listed here, or tuned, those found on real graphs; "
+        "auto is paper for cora, citeseer and pubmed and tuned for a file.",
+    )
+    keep_features: bool = option(False, help="With tuned defaults: use features without trying whether they help.")
+
+    def name_for(self, graph: str) -> str:
+        """The preset for a dataset or a file."""
+        if self.preset != "auto":
+            return self.preset
+        return PAPER if graph.lower() in DATASETS else OWN
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A training with all its values, and how they were chosen."""
+
+    asked: Asked
+    preset: str
+    trial: Trial | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The preset, and the scores by which features were used or left out."""
+        return {"preset": self.preset, "trial": None if self.trial is None else vars(self.trial)}
+
+
+def settle(asked: Asked, options: PresetOptions, to: Destination, *, quiet: bool = False) -> Settled:
+    """Fill in what was not given.
+
+    A training that is resumed in a folder uses features or not as it did before, without trying again; one that was
+    started with the paper's defaults, as all were in earlier versions, is continued with them.
+    """
+    preset, given = options.name_for(asked.graph), options.given
+    before = saved_training(to.folder) if to.resume and not to.overwrite else None
+    if options.preset == "auto" and before is not None and _is_training(before, asked):
+        preset = PAPER
+    if preset == PAPER:
+        return Settled(asked, preset)
+    asked = _scaled(asked, given[TableOptions])
+    links = len(asked.split.val.links)
+    config = tuned(asked.config, given[Config], links)
+    remarks = [announcement(asked.graph, config, given, links, asked.tables.normalize)]
+    trial = None
+    if not options.keep_features and config.features and can_try_features(asked.split.train, asked.split.val):
+        if before is not None:
+            config = replace(config, features=before.config.features)
+        elif not is_refused(to.folder, overwrite=to.overwrite, resume=to.resume):
+            if not quiet:
+                note(f"trying {TRIAL_ITERATIONS} iterations with features and without; --keep-features skips this")
+            trial = try_features(asked.split.train, asked.split.val, config)
+            config = replace(config, features=trial.features_help)
+            remarks.append(_verdict_of(trial))
+    return Settled(replace(asked, config=config, remarks=tuple(remarks)), preset, trial)
+
+
+def plan_config(graph: str, config: Config, options: PresetOptions, num_links: int, *, quiet: bool = False) -> Config:
+    """The configuration of a training that is not made, which would use features if there are any.
+
+    `num_links` is how many links would be held out for validation.
+    """
+    if options.name_for(graph) == PAPER:
+        return config
+    config = tuned(config, options.given[Config], num_links)
+    if not quiet:
+        note(announcement(graph, config, options.given, num_links, None))
+    return config
+
+
+def _is_training(saved: SavedTraining, asked: Asked) -> bool:
+    """Whether a saved training is the one that is asked for, with the paper's defaults."""
+    graph = asked.config.view(asked.split.train)
+    return not any(saved.config.differences(asked.config)) and saved.graph_hash == graph.content_hash
+
+
+def _scaled(asked: Asked, given: frozenset[str]) -> Asked:
+    """Features with rows of unit length, unless it was said how to bring them to scale."""
+    opened = asked.opened
+    if "normalize" in given or opened.graph.features is None or not asked.config.features:
+        return asked
+    scale = Normalization.fit(opened.graph.features, TUNED_NORMALIZATION)
+    features = scale.apply(opened.graph.features)
+    with loading():
+        no_columns = import_module("vgae.io.recipe").FeatureRecipe(())
+    recipe = replace(opened.recipe or no_columns, normalization=scale)
+    return replace(
+        asked,
+        opened=replace(opened, graph=opened.graph.with_parts(features=features), recipe=recipe),
+        split=replace(asked.split, train=asked.split.train.with_parts(features=features)),
+        tables=replace(asked.tables, normalize=TUNED_NORMALIZATION),
+    )
+
+
+def announcement(graph: str, config: Config, given: GivenNames, links: int, normalize: str | None) -> str:
+    """The values that were not given, and why they are not the paper's."""
+    parts = [f"{name} {getattr(config, name)}" for name in ("hidden_dim", "latent_dim") if name not in given[Config]]
+    if "iterations" not in given[Config]:
+        most = "at most " if config.early_stopping is not None else ""
+        parts.append(f"{most}{count(config.iterations, 'iteration')}")
+    if config.early_stopping is not None and "early_stopping" not in given[Config]:
+        parts.append(f"early_stopping {config.early_stopping} by {config.stop_by}")
+    elif links < ENOUGH_TO_STOP and config.early_stopping is None:
+        parts.append(f"no early stopping ({count(links, 'validation link')}, fewer than {ENOUGH_TO_STOP})")
+    if normalize is not None and "normalize" not in given[TableOptions]:
+        parts.append(f"features normalized by {normalize}")
+    why = "asked for" if graph.lower() in DATASETS else "for a graph of your own"
+    return f"defaults tuned on real graphs, {why}: {', '.join(parts)}; --preset paper takes the paper's"
+
+
+def _verdict_of(trial: Trial) -> str:
+    scores = f"{100 * trial.with_features:.1f} with features and {100 * trial.without:.1f} without"
+    end = "so features are used" if trial.features_help else "so features are left out (--keep-features uses them)"
+    return f"mean of AUC and AP on validation: {scores}, {end}"
