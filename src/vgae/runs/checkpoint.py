@@ -266,7 +266,8 @@ def _read(folder: Path, fingerprint: Fingerprint, layout: Layout) -> TrainingSta
         raise ValueError(f"iteration {iteration!r}")
     history = check_history(content["history"], fingerprint.config, iteration)
     seconds, best_score, best_iteration = (content[name] for name in ("seconds", "best_score", "best_iteration"))
-    if not is_number(seconds) or not is_number(best_score) or not -1 <= best_score <= 3:
+    most = 3 if fingerprint.config.stop_by == "top" else 2  # so many scores are added up
+    if not is_number(seconds) or not is_number(best_score) or not -1 <= best_score <= most:
         raise ValueError("seconds or best_score is not a number that can be")
     if type(best_iteration) is not int or not 0 <= best_iteration <= iteration:
         raise ValueError(f"best_iteration {best_iteration!r}")
