@@ -135,7 +135,7 @@ def sentence_of(run: Path) -> str | None:
 def test_every_score_and_every_logged_number_is_checked(run: Path, name: str) -> None:
     before = (run / name).read_text()
     numbers = list(re.finditer(r'"([\w@]+)": ([\d.e-]+)', before))
-    assert len(numbers) >= 12
+    assert len(numbers) >= 8
     for number in numbers:
         for value in ("null", "true", '"x"', "[]", "{}", "NaN", "Infinity", "-Infinity", "1e999", "-1e300", "9" * 5000):
             (run / name).write_text(before[: number.start(2)] + value + before[number.end(2) :])

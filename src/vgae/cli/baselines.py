@@ -83,7 +83,7 @@ def _compare_all(opened: OpenedGraph, split: LinkSplit, seed: int, as_json: bool
         print_json(described | {"baselines": found.scores, "random": found.random, "notes": notes})
         return
     columns = tuple(found.random)
-    titles = ["", *(column.upper().replace("PRECISION", "P") for column in columns), ""]
+    titles = ["protocol paper", *(column.upper().replace("PRECISION", "P") for column in columns), ""]
     rows = [
         [name, *(percent(scores.get(column)) for column in columns), LABELS.get(name, "")]
         for name, scores in (found.scores | {"random": found.random}).items()

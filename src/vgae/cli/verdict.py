@@ -72,7 +72,7 @@ class Asked:
                 )
                 for name, change in CHANGES.items()
             },
-            more_test_links="--test 0.2",
+            more_test_links="--test 0.2" if self.split_options.test_links is None else "more rows in --test-links",
             uses_features=self.config.features and self.split.train.features is not None,
             has_features=self.split.train.features is not None,
         )

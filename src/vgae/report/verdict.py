@@ -71,7 +71,7 @@ class Verdict:
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """The table for the screen, in percent: titles and rows."""
         columns = self.comparison.columns
-        titles = ["", *(column.upper().replace("PRECISION", "P") for column in columns)]
+        titles = ["protocol paper", *(column.upper().replace("PRECISION", "P") for column in columns)]
         rows = [[name, *(percent(scores.get(column)) for column in columns)] for name, scores in self.table.items()]
         return titles, rows
 
