@@ -38,7 +38,7 @@ def test_all_are_scored_on_one_split(folder: Path) -> None:
             {metric: alone["test"][metric] for metric in ("auc", "ap")}
         )
     shown = run_vgae("baseline", "all", "blocks.npz", cwd=folder).stdout.splitlines()
-    assert [line.split()[0] for line in shown] == ["AUC", *BASELINES, "random"]
+    assert [line.split()[0] for line in shown] == ["protocol", *BASELINES, "random"]
     assert f"{100 * found['baselines']['ra']['auc']:.1f}" in next(line for line in shown if line.startswith("ra"))
 
 

@@ -79,23 +79,26 @@ def test_json_has_the_verdict_as_data(tmp_path: Path) -> None:
 
 def test_a_collapsed_model(tmp_path: Path) -> None:
     name = block_graph(tmp_path / "zeros.npz", np.zeros((600, 4), dtype=np.float32))
-    result = vgae_in(tmp_path, "train", name, "--iterations", "20", "--out", "run")
+    result = vgae_in(tmp_path, "train", name, "--preset", "paper", "--iterations", "20", "--out", "run")
     assert result.returncode == 0, result.stderr
     assert "The model has collapsed: its logits are the same for nearly all pairs (about 0)" in result.stdout
     assert "--normalize rows" in result.stdout
-    assert "vgae train zeros.npz --iterations 20 --out run --compare --resume" in result.stdout
+    assert "vgae train zeros.npz --preset paper --iterations 20 --out run --compare --resume" in result.stdout
     assert rows_of(result.stdout)["VGAE"][:2] == ["50.0", "50.0"]
 
 
 def test_harmful_features(tmp_path: Path) -> None:
     features = np.random.default_rng(0).lognormal(0, 3, (600, 30)).astype(np.float32)
-    arguments = ("train", block_graph(tmp_path / "noisy.npz", features), "--model", "gae", "--iterations", "100")
-    first = vgae_in(tmp_path, *arguments)
+    asked = ("train", block_graph(tmp_path / "noisy.npz", features), "--model", "gae", "--iterations", "100")
+    tuned = vgae_in(tmp_path, *asked, "--out", "tuned")
+    assert "so features are left out (--keep-features uses them)" in tuned.stderr
+    assert "The model ranks better than every heuristic" in tuned.stdout
+    first = vgae_in(tmp_path, *asked, "--preset", "paper")
     assert first.returncode == 0, first.stderr
     assert re.search(
         r"The model is beaten by .*: AUC [\d.]+ against [\d.]+ \([\d.]+ points, standard error", first.stdout
     )
-    offered = "vgae train noisy.npz --model gae --iterations 100 --compare --resume"
+    offered = "vgae train noisy.npz --model gae --iterations 100 --preset paper --compare --resume"
     assert (
         f"Features may be the cause. To see the same model without them and with scaled ones: {offered}" in first.stdout
     )
