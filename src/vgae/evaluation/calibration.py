@@ -12,10 +12,13 @@ and since only M of the graph's E links are unseen, odds among all pairs are E/M
 
     p/(1 - p) = (E/M)·q/(1 - q).
 
-Bins are narrow at both ends of the validation links and wide between, and neighbours of which the lower has the higher
-share are joined (the pool-adjacent-violators algorithm), so that p never falls as s grows. Log odds are then
-interpolated between the bins, and raised or lowered until each bin has its share again. Above the middle of the last
-bin, where there is no evidence for more, p stays what it is there; so it does below that of the first.
+Bins have √v validation links at both ends and more between, and neighbours of which the lower has the higher share
+are joined (the pool-adjacent-violators algorithm), so that p never falls as s grows. Log odds are then interpolated
+between the bins, and raised or lowered until each bin has its share again.
+
+The last bin is where links are proposed, and where luck and hope are closest: of all bins it is the one with a share so
+high. So one standard error is taken off the links that it has, k - √k. Above its middle, where there is no evidence for
+more, p stays what it is there; so it does below the middle of the first.
 
 Without validation links there is only what the loss says. It counts every link w times, so that its best logits are
 those of a world with w times the links: p = σ(s - log w). That is not calibrated, and says so.
@@ -23,6 +26,7 @@ those of a world with w times the links: p = σ(s - log w). That is not calibrat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +38,7 @@ from vgae.evaluation.histogram import Histogram, Values
 from vgae.evaluation.metrics import Scores
 from vgae.graph.pairs import IntArray
 
-SMALLEST_BIN, GROWTH = 20, 1.3  # validation links in the outermost bins, and how many times as many in the next
+GROWTH = 1.2  # the next bin has so many times as many validation links, from √v in the outermost
 FEW_LINKS = 50  # validation links; fewer make probabilities rough
 ROUNDS, STEP = 30, 0.7
 
@@ -89,7 +93,11 @@ class Calibration:
         if not num_links or not evidence.num_unseen:
             return cls(shift)
         bins = _Bins.of(evidence.histogram, evidence.histogram.nearest(evidence.links))
-        shares = np.minimum(bins.links * (evidence.num_unseen / num_links) / bins.pairs, 1 - 0.5 / (bins.pairs + 1))
+        links = bins.links.copy()
+        if len(links) > 1:
+            links[-1] -= min(np.sqrt(links[-1]), links[-1] / 2)
+        shares = np.minimum(links * (evidence.num_unseen / num_links) / bins.pairs, 1 - 0.5 / (bins.pairs + 1))
+        shares = np.maximum.accumulate(shares)
         knots, log_odds = bins.middles, _interpolated(evidence.histogram, bins, shares)
         unseen = evidence.num_unseen / max(evidence.num_links, evidence.num_unseen)
         return cls(shift, tuple(knots.tolist()), tuple((log_odds - np.log(unseen)).tolist()), num_links)
@@ -141,7 +149,7 @@ class _Bins:
 
 def _borders(num_links: int) -> IntArray:
     """Ranks of the validation links, in ascending order, with which bins begin: small bins at both ends."""
-    smallest = max(1, min(SMALLEST_BIN, num_links // 4))
+    smallest = max(1, min(math.isqrt(num_links), num_links // 4))
     sizes = smallest * GROWTH ** np.arange(np.log(num_links) / np.log(GROWTH) + 1)
     reached = np.cumsum(sizes).astype(np.int64)
     half = reached[reached <= num_links / 2]
@@ -170,4 +178,4 @@ def _interpolated(histogram: Histogram, bins: _Bins, shares: Values) -> Values:
         )
         log_odds = log_odds + STEP * (logit(shares) - logit(np.minimum(found / bins.pairs, 1 - 1e-12)))
         log_odds = np.maximum.accumulate(log_odds)
-    return np.asarray(log_odds)
+    return np.minimum(log_odds, logit(shares[-1]))  # nowhere more than the last bin has
