@@ -1,9 +1,10 @@
-"""What the top of the list costs, and whether its probabilities hold, for runs that `vgae train` has made.
+"""What the top of the list and the verdict cost, and whether probabilities hold, for runs that `vgae train` has made.
 
     vgae       one sweep over all pairs outside the training graph, and the ranks by node: `model.evaluate`
     dense      Z·Zᵀ as a whole, known links masked, the best of all pairs by torch.topk; precision@K alone
+    verdict    `vgae.verdict`: the heuristics, their top and the bootstrap, as a share of the seconds of the training
 
-with the ratio of the two (medians of some rounds, one after the other). Below it, pairs by their calibrated
+with the ratio of the first two (medians of some rounds, one after the other). Below it, pairs by their calibrated
 probability: how many, their mean, how many test links are among them and how many were expected, and the probability
 that should have been promised. "links / attainable" is the share of test links among all pairs with p ≥ 0.9, divided by
 the share that mean p makes attainable where only the test links can be found.
@@ -62,6 +63,10 @@ def report(run: Path, rounds: int) -> None:
     seconds = statistics.median(ours)
     rival = statistics.median(theirs) if theirs else None
     print(f"vgae {seconds:.2f} s" + (f", dense {rival:.2f} s: {rival / seconds:.1f} times" if rival else ""))
+    started = time.perf_counter()
+    vgae.verdict(model, split)
+    verdict = time.perf_counter() - started
+    print(f"verdict {verdict:.2f} s: {verdict / model.seconds_:.0%} of the {model.seconds_:.1f} s of the training")
     shown = ("auc", "ap", *(f"precision@{k}" for k in TOP), "node_mrr")
     print(", ".join(f"{name} {found[name]:.3f}" for name in shown))
     print_probabilities(model.reliability(split.test)[1])
