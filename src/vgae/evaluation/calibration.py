@@ -178,4 +178,4 @@ def _interpolated(histogram: Histogram, bins: _Bins, shares: Values) -> Values:
         )
         log_odds = log_odds + STEP * (logit(shares) - logit(np.minimum(found / bins.pairs, 1 - 1e-12)))
         log_odds = np.maximum.accumulate(log_odds)
-    return np.minimum(log_odds, logit(shares[-1]))  # nowhere more than the last bin has
+    return np.asarray(np.minimum(log_odds, logit(shares[-1])))  # nowhere more than the last bin has
