@@ -30,12 +30,12 @@ def as_times(origin: Origin, column: pa.ChunkedArray, name: str) -> npt.NDArray[
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
         _require(origin, name, pc.is_null(column, nan_is_null=True), column)
-        return column.to_numpy()  # type: ignore[no-any-return]
+        return np.asarray(column.to_numpy())
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_integer(kind):
         _require(origin, name, pc.is_null(column), column)
         if pa.types.is_date(kind):
             column = column.cast(pa.timestamp("us"))
-        return column.cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]
+        return np.asarray(column.cast(pa.int64()).to_numpy())
     raise InputError(f"{origin.name}: the column {name!r} holds {kind}, but {TIMES_ARE}.")
 
 
@@ -44,7 +44,7 @@ def _from_text(origin: Origin, column: pa.ChunkedArray, name: str) -> npt.NDArra
     if numbers is not None and not numbers.text.any():
         _require(origin, name, pa.chunked_array([pa.array(numbers.missing)]), column)
         try:
-            return column.cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]  # exact also beyond 2**53
+            return np.asarray(column.cast(pa.int64()).to_numpy())  # exact also beyond 2**53
         except pa.ArrowException:
             return numbers.values
     encoded = column.combine_chunks().dictionary_encode()
