@@ -111,7 +111,7 @@ def test_row_ranges_match_the_reference(rows: range, kernels: str) -> None:
 
 @pytest.mark.parametrize("num_columns", [None, 400])
 def test_float32_error_is_at_most_twice_that_of_dense_torch(num_columns: int | None, kernels: str) -> None:
-    given = inputs(500, num_columns, seed=3)
+    given = inputs(300 if kernels == "triton" and not ON_GPU else 500, num_columns, seed=3)
     q, k = given["q"], given.get("k", given["q"])
     dense = torch.sigmoid(q @ k.T) @ k
     truth = torch.sigmoid(q.double() @ k.double().T) @ k.double()
@@ -194,7 +194,7 @@ def test_one_huge_factor_does_not_spoil_the_others(triton: str) -> None:
 
 
 def test_high_precision_is_that_of_tf32(triton: str) -> None:
-    for given in (inputs(500), inputs(300, 200, biases="rc")):
+    for given in (inputs(500 if ON_GPU else 300), inputs(300, 200, biases="rc")):
         value_error, *gradient_errors = errors(given, triton, precision="high")
         assert value_error < 1e-4
         assert 1e-6 < max(gradient_errors) < 1e-3
