@@ -31,6 +31,7 @@ from vgae.errors import InputError
 from vgae.evaluation.evaluate import Scorer
 from vgae.evaluation.metrics import metrics_of_ranks
 from vgae.evaluation.pagerank import PageRank
+from vgae.graph.features import row_lengths
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import IntArray, Pairs, check_pairs
 from vgae.graph.split import LinkSplit
@@ -204,16 +205,14 @@ def _best(places: IntArray, number: int, keys: list[FloatArray]) -> IntArray:
 
 
 def _unit_rows(graph: Graph) -> npt.NDArray[np.float64] | sp.csr_array | None:
-    """The features with rows of unit length; rows of zeros stay as they are."""
+    """The features with rows of unit length, in double precision; rows of zeros stay as they are."""
     if graph.features is None:
         return None
+    lengths = row_lengths(graph.features)
+    shares = 1 / np.where(lengths > 0, lengths, 1)
     if sp.issparse(graph.features):
-        matrix = sp.csr_array(graph.features, dtype=np.float64)
-        lengths = np.sqrt(matrix.multiply(matrix).sum(axis=1))
-        return sp.csr_array(sp.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ matrix)
-    dense = np.asarray(graph.features, dtype=np.float64)
-    lengths = np.linalg.norm(dense, axis=1, keepdims=True)
-    rows: npt.NDArray[np.float64] = dense / np.where(lengths > 0, lengths, 1)
+        return sp.csr_array(sp.diags_array(shares) @ sp.csr_array(graph.features, dtype=np.float64))
+    rows: npt.NDArray[np.float64] = np.asarray(graph.features, dtype=np.float64) * shares[:, None]
     return rows
 
 

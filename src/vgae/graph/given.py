@@ -75,9 +75,8 @@ def named_pairs(graph: Graph, pairs: Any, name: str) -> NamedPairs:
     array = np.asarray(pairs)
     if not (array.size and array.dtype.kind in "OSU" and array.ndim == 2 and array.shape[1] == 2):
         return NamedPairs(name, check_pairs(pairs, graph.num_nodes, name))
-    places: dict[Any, int] = {str(node): place for place, node in enumerate(graph.ids)}  # "31336" is the node 31336
-    places |= {node: place for place, node in enumerate(graph.ids)}
-    indices = np.array([[places.get(node, -1) for node in row] for row in array.tolist()], dtype=np.int64)
+    places = [[graph.place_of(node) for node in row] for row in array.tolist()]
+    indices = np.array([[-1 if place is None else place for place in row] for row in places], dtype=np.int64)
     require_known(graph, name, indices, array)
     return NamedPairs(name, indices)
 
