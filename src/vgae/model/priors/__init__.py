@@ -1,10 +1,13 @@
 """Priors p(Z)."""
 
 from vgae.model.priors.base import Prior, PriorInputs, PriorSpec
+from vgae.model.priors.mixture import Mixture, MixturePrior
 from vgae.model.priors.standard_normal import StandardNormal, StandardNormalPrior
 from vgae.model.priors.together import check_prior, go_together
 
 __all__ = [
+    "Mixture",
+    "MixturePrior",
     "Prior",
     "PriorInputs",
     "PriorSpec",
