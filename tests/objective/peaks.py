@@ -1,6 +1,6 @@
 """Memory of trainings, as a process of its own, because freed memory that a process keeps is part of what is measured.
 
-python peaks.py JSON    one line for each [nodes, links per node, features, objective]: estimate / measured peak;
+python peaks.py JSON    one line for each [nodes, links per node, features, objective, options]: estimate / measured peak;
 from small to large, because the system tells the highest mark only
 python peaks.py limit   trains what needs 0.3 GB where the process may take 0.1 GB more than it has
 """
@@ -10,6 +10,7 @@ import json
 import resource
 import sys
 from pathlib import Path
+from typing import Any
 
 import vgae
 from helpers import graph_with
@@ -25,10 +26,10 @@ def bytes_of(name: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
-def measure(cases: list[tuple[int, int, str, str]]) -> None:
+def measure(cases: list[tuple[int, int, str, str, dict[str, Any]]]) -> None:
     train(Job.of(graph_with(2100, 2, "none"), Config(iterations=2)))  # loads whatever is loaded once
-    for num_nodes, links, features, objective in cases:
-        config = Config(objective=objective, iterations=2, eval_every=1, device="cpu")
+    for num_nodes, links, features, objective, options in cases:
+        config = Config(objective=objective, iterations=2, eval_every=1, device="cpu", **options)
         job = Job.of(graph_with(num_nodes, links, features), config)
         ctypes.CDLL(None).malloc_trim(0)  # what earlier cases left is not there for this one
         before = bytes_of("VmRSS")

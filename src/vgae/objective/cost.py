@@ -131,10 +131,11 @@ def _what_would_fit(work: Workload, objective: str, device: torch.device, room: 
         memory = memory_on(change, other, device)
         if memory.fits(room):
             return f"{words} would fit, in about {_gigabytes(memory.largest)}"
-    least = memory_on(replace(work, hidden_dim=1, latent_dim=1), objective, device)
+    narrowest = [work, *_narrower(work)][-1]
+    least = memory_on(narrowest, objective, device)
     shares = [free / asked for free, asked in ((room.host, least.host), (room.device, least.device)) if asked]
     fitting = float(f"{min(shares) * work.num_nodes:.1g}")
-    return f"even with hidden_dim 1 and latent_dim 1 only graphs of up to about {fitting:,.0f} nodes would fit"
+    return f"even with {_widths(narrowest)} only graphs of up to about {fitting:,.0f} nodes would fit"
 
 
 def _changes(work: Workload, objective: str) -> Iterator[tuple[str, str, Workload]]:
@@ -145,11 +146,25 @@ def _changes(work: Workload, objective: str) -> Iterator[tuple[str, str, Workloa
         while num_negatives >= work.num_nodes // 10 + 1:
             yield f"num_negatives {num_negatives:,}", objective, replace(work, num_negatives=num_negatives)
             num_negatives //= 2
-    hidden_dim, latent_dim = work.hidden_dim, work.latent_dim
+    for narrower in _narrower(work):
+        yield _widths(narrower), objective, narrower
+
+
+def _narrower(work: Workload) -> Iterator[Workload]:
+    """The same with half the widths, and so on, down to the last that the parts allow."""
+    hidden_dim, latent_dim = work.composition.hidden_dim, work.composition.latent_dim
     while (hidden_dim, latent_dim) != (1, 1):
         hidden_dim, latent_dim = max(1, hidden_dim // 2), max(1, latent_dim // 2)
-        smaller = replace(work, hidden_dim=hidden_dim, latent_dim=latent_dim)
-        yield f"hidden_dim {hidden_dim} and latent_dim {latent_dim}", objective, smaller
+        smaller = work.with_widths(hidden_dim, latent_dim)
+        try:
+            smaller.composition.check()
+        except InputError:  # such as a decoder that needs two dimensions
+            continue
+        yield smaller
+
+
+def _widths(work: Workload) -> str:
+    return f"hidden_dim {work.composition.hidden_dim} and latent_dim {work.composition.latent_dim}"
 
 
 def duration(seconds: float) -> str:

@@ -1,6 +1,6 @@
 """What a training step costs, from counts alone: numbers that it moves, and bytes that are held at its peak.
 
-Nothing here looks at a matrix: N, E, D, the entries of X and the widths of the model are enough, so that a training
+Nothing here looks at a matrix: N, E, D, the entries of X and the outline of the model are enough, so that a training
 which cannot fit is refused before anything of it is allocated. Bytes are those that training takes beside the process
 and the graph, which are there already. They are held in phases, and the largest counts:
 
@@ -14,12 +14,14 @@ What lasts through all of them are Ã, X, the weights with Adam's two moments, t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import scipy.sparse as sp
 
 from vgae.graph.graph import Graph
 from vgae.model.autoencoder import Composition
+from vgae.model.encoders import EncoderCost
 
 INT, FLOAT = 8, 4  # bytes of an index and of a number
 # What a single pair costs per latent dimension (gathers, scatters, sampling), in numbers that a sparse product moves.
@@ -58,12 +60,11 @@ class Workload:
     num_features: int  # 0: none, X = I
     feature_entries: int  # stored numbers of X
     sparse_features: bool
-    hidden_dim: int
-    latent_dim: int
-    num_heads: int
+    composition: Composition
     num_negatives: int
     symmetric: bool
     factorised: bool = True  # whether the exact objective is possible
+    mask_links: bool = False  # links are hidden in each step
     early_stopping: bool = False  # the best weights are kept beside the last
     checkpoints: bool = False  # the state is copied now and then, to be written
 
@@ -74,25 +75,24 @@ class Workload:
         composition: Composition,
         *,
         num_negatives: int | None = None,
-        symmetric: bool = True,
-        factorised: bool = True,
+        mask_links: bool = False,
         early_stopping: bool = False,
         checkpoints: bool = False,
     ) -> Workload:
         """The workload of a model on a graph as the model sees it."""
         matrix = graph.features
+        decoder = composition.outline(graph.num_features or graph.num_nodes).decoder
         return cls(
             num_nodes=graph.num_nodes,
             num_edges=graph.num_edges,
             num_features=graph.num_features,
             feature_entries=0 if matrix is None else int(matrix.size),
             sparse_features=sp.issparse(matrix),
-            hidden_dim=composition.hidden_dim,
-            latent_dim=composition.latent_dim,
-            num_heads=len(composition.heads),
+            composition=composition,
             num_negatives=2 * graph.num_edges if num_negatives is None else num_negatives,
-            symmetric=symmetric,
-            factorised=factorised,
+            symmetric=decoder.symmetric,
+            factorised=decoder.factorised,
+            mask_links=mask_links,
             early_stopping=early_stopping,
             checkpoints=checkpoints,
         )
@@ -118,9 +118,23 @@ class Workload:
         return self.num_features or self.num_nodes
 
     @property
+    def latent_dim(self) -> int:
+        """Dimensions of the embedding."""
+        return self.composition.latent_dim
+
+    @cached_property
     def num_weights(self) -> int:
-        """Parameters of the model: W₀ and a head for each of the posterior's parameters."""
-        return self.hidden_dim * (self.input_dim + self.num_heads * self.latent_dim)
+        """Parameters of the model, of all its parts."""
+        return sum(weight.numel() for weight in self.composition.outline(self.input_dim).parameters())
+
+    @cached_property
+    def encoder(self) -> EncoderCost:
+        """What the encoder takes in a step."""
+        return self.composition.encoder.cost(self.composition.hidden_dim, self.composition.heads)
+
+    def with_widths(self, hidden_dim: int, latent_dim: int) -> Workload:
+        """The same with a model of other widths."""
+        return replace(self, composition=replace(self.composition, hidden_dim=hidden_dim, latent_dim=latent_dim))
 
     def single_pairs(self, objective: str) -> int:
         """Pairs whose logits are computed one by one: the ones of A + I, and the sampled zeros."""
@@ -128,8 +142,8 @@ class Workload:
 
     def numbers_moved(self, objective: str) -> float:
         """By sparse products (forward and back) and gathers."""
-        propagated = 2 * self.entries * (self.hidden_dim + self.num_heads * self.latent_dim)
-        projected = 2 * self.feature_entries * self.hidden_dim
+        propagated = 2 * self.entries * self.encoder.propagated
+        projected = 2 * self.feature_entries * self.encoder.projected
         return propagated + projected + NUMBERS_PER_PAIR * self.latent_dim * self.single_pairs(objective)
 
     # ------------------------------------------------------------------------------------------------------ memory
@@ -142,7 +156,7 @@ class Workload:
         if on_cpu:
             keeping = self._lasting(objective) + self._keeping()
             return Memory(host=_with_gaps(self._adjacency() + max(self._layout(), self.held(objective), keeping)))
-        layout = self._layout() + self._propagation() + self._features()
+        layout = self._layout() + self._propagation() + self._features() + self._making_the_mask()
         weights = 2 * FLOAT * self.num_weights  # drawn on the host, and brought back to it
         times = TIMES_RECORDED if recorded else 1
         return Memory(
@@ -152,8 +166,10 @@ class Workload:
 
     def held(self, objective: str, times: int = 1) -> float:
         """Bytes of all tensors at the peak of making the objective or of a step, whose own count so many times."""
-        step = max(self._step(objective), self._end_of_step())
-        return self._lasting(objective) + max(times * step, self._making_the_objective(objective))
+        step = max(self._step(objective), self._end_of_step()) + self._masked()
+        return self._lasting(objective) + max(
+            times * step, self._making_the_objective(objective), self._making_the_mask()
+        )
 
     def _adjacency(self) -> float:
         """A by rows, which stays with the graph."""
@@ -163,15 +179,26 @@ class Workload:
         return self.entries * self._entry() + self._index() * self.num_nodes
 
     def _features(self) -> float:
-        """X on the device; a sparse one is laid out both ways."""
+        """X on the device, for some encoders with rows of length one too; a sparse one is laid out both ways."""
+        copies = 2 if self.encoder.unit_rows else 1
         if not self.sparse_features:
-            return FLOAT * self.feature_entries
-        return 2 * self.feature_entries * self._entry() + self._index() * (self.num_nodes + self.num_features)
+            return copies * FLOAT * self.feature_entries
+        both_ways = 2 * self.feature_entries * self._entry() + self._index() * (self.num_nodes + self.num_features)
+        order = INT * self.feature_entries if self.encoder.drops_features else 0
+        return copies * both_ways + order
 
     def _layout(self) -> float:
         """Rows, columns and values of A, and of A + I while it is scaled; the transpose of a sparse X."""
         scaling = self.entries * (2 * INT + 4 * FLOAT)
         return scaling + (self.feature_entries * self._entry() if self.sparse_features else 0)
+
+    def _making_the_mask(self) -> float:
+        """Rows, columns and links of all entries of Ã, once as arrays and once as tensors, and their keys."""
+        return 8 * INT * self.entries if self.mask_links else 0.0
+
+    def _masked(self) -> float:
+        """Which links are hidden, and the values that Ã has without them."""
+        return 3 * FLOAT * self.entries if self.mask_links else 0.0
 
     def _making_the_objective(self, objective: str) -> float:
         """The sampled objective sorts the cells of all ones: their pairs, the cells, their order, and copies."""
@@ -186,12 +213,13 @@ class Workload:
             + weights
             + ones
             + (INT * self.entries if objective == "sampled" else 0)
+            + ((3 * INT + FLOAT) * self.entries if self.mask_links else 0)
         )
 
     def _step(self, objective: str) -> float:
         """Where pairs are at their peak, on the way back: two gathers of z for each pair, and the gradients of both."""
-        drawn = 2 * self.latent_dim if self.num_heads > 1 else 0  # noise and σ
-        activations = FLOAT * self.num_nodes * (self.hidden_dim + (1 + self.num_heads) * self.latent_dim + drawn)
+        drawn = 0 if self.composition.posterior.deterministic else 2 * self.latent_dim  # noise and σ
+        activations = FLOAT * self.num_nodes * (self.encoder.held + self.latent_dim + drawn) + self._dropped()
         gathers = 2 * FLOAT * self.latent_dim
         vectors = 3 * FLOAT  # logits, what becomes of them, their gradients
         at_ones = self.num_ones * (2 * gathers + vectors)
@@ -206,9 +234,15 @@ class Workload:
         return tiles + 6 * FLOAT * self.num_nodes * self.latent_dim
 
     def _end_of_step(self) -> float:
-        """H, its gradient before and after ReLU, the heads' gradient, and the gradient of W₀."""
-        hidden = 3 * FLOAT * self.num_nodes * self.hidden_dim
-        return hidden + FLOAT * self.num_nodes * self.num_heads * self.latent_dim + FLOAT * self.num_weights
+        """What is there on the way back through the encoder, and the gradients of the weights."""
+        gradients = FLOAT * self.num_weights * (2 if self.encoder.joined else 1)
+        return FLOAT * self.num_nodes * self.encoder.returning + self._dropped() + gradients
+
+    def _dropped(self) -> float:
+        """The features of one step: the values of their entries and, if they are sparse, of the transpose."""
+        if not self.encoder.drops_features:
+            return 0.0
+        return FLOAT * (self.feature_entries or self.num_nodes) * (2 if self.sparse_features else 1)
 
     def _keeping(self) -> float:
         parts = 4 if self.early_stopping else 3

@@ -37,8 +37,7 @@ def workload(job: Job, *, checkpoints: bool = False) -> Workload:
         job.graph,
         config.composition,
         num_negatives=config.num_negatives,
-        symmetric=job.outline.decoder.symmetric,
-        factorised=job.outline.decoder.factorised,
+        mask_links=config.mask_links > 0,
         early_stopping=config.early_stopping is not None,
         checkpoints=checkpoints,
     )

@@ -17,6 +17,8 @@ from vgae.model.inputs import EncoderInputs
 from vgae.model.spec import Spec
 from vgae.options import option
 
+DROPPED = 2.25  # columns for each that dropout is applied to: as it was, what is left, and which (a byte each)
+
 
 class Encoder(nn.Module):
     """What every encoder offers."""
@@ -30,12 +32,13 @@ class Encoder(nn.Module):
 class EncoderCost:
     """What an encoder takes in a step, for the plan; columns have a number for each node."""
 
-    projected: int  # columns of XW
-    propagated: int  # columns that are multiplied by Ã, all layers and hops together
-    held: int  # columns that are there until the way back
-    returning: int  # columns at the largest moment of the way back through the encoder
-    feature_copies: int = 1  # how often X is laid out
-    dropout: bool = False  # whether entries of X are dropped
+    projected: float  # columns of XW
+    propagated: float  # columns that are multiplied by Ã, all layers and hops together
+    held: float  # columns that are there until the way back, the heads among them
+    returning: float  # columns at the largest moment of the way back through the encoder
+    joined: bool = False  # whether all weights are joined for one product, whose gradient is there beside theirs
+    unit_rows: bool = False  # whether X is there with rows of length one too
+    drops_features: bool = False  # whether entries of X are dropped
 
 
 class EncoderSpec(Spec):

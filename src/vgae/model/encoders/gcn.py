@@ -20,7 +20,9 @@ from torch import Tensor, nn
 
 from vgae.errors import InputError
 from vgae.model.encoders.base import (
+    DROPPED,
     Encoder,
+    EncoderCost,
     EncoderSpec,
     by_head,
     dropout_option,
@@ -83,3 +85,18 @@ class GCN(EncoderSpec):
     ) -> GCNEncoder:
         """The network with Glorot-uniform weights."""
         return GCNEncoder(self, input_dim, hidden_dim, heads, generator)
+
+    def cost(self, hidden_dim: int, heads: Mapping[str, int]) -> EncoderCost:
+        """Every layer's outputs are there until the way back; with dropout, what was left of them too."""
+        outputs, hidden = sum(heads.values()), (self.layers - 1) * hidden_dim
+        held = hidden * (DROPPED if self.dropout else 1)
+        if self.residual and not self.dropout:
+            held += (self.layers - 2) * hidden_dim  # sums, which the next product takes
+        return EncoderCost(
+            projected=hidden_dim,
+            propagated=hidden + outputs,
+            held=held + outputs,
+            returning=held + 2 * hidden_dim + outputs,
+            unit_rows=self.unit_rows,
+            drops_features=self.dropout > 0,
+        )

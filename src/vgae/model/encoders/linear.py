@@ -16,6 +16,7 @@ from torch import Tensor
 
 from vgae.model.encoders.base import (
     Encoder,
+    EncoderCost,
     EncoderSpec,
     by_head,
     dropout_option,
@@ -60,3 +61,17 @@ class Linear(EncoderSpec):
         """The matrices, Glorot-uniform."""
         del hidden_dim
         return LinearEncoder(self, input_dim, heads, generator)
+
+    def cost(self, hidden_dim: int, heads: Mapping[str, int]) -> EncoderCost:
+        """The heads, and their gradients before and after Ã."""
+        del hidden_dim
+        outputs = sum(heads.values())
+        return EncoderCost(
+            projected=outputs,
+            propagated=self.hops * outputs,
+            held=outputs,
+            returning=2 * outputs,
+            joined=True,
+            unit_rows=self.unit_rows,
+            drops_features=self.dropout > 0,
+        )

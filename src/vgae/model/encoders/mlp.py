@@ -14,7 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from vgae.model.encoders.base import (
+    DROPPED,
     Encoder,
+    EncoderCost,
     EncoderSpec,
     by_head,
     dropout_option,
@@ -69,3 +71,16 @@ class MLP(EncoderSpec):
     ) -> MLPEncoder:
         """The network with Glorot-uniform weights."""
         return MLPEncoder(self, input_dim, hidden_dim, heads, generator)
+
+    def cost(self, hidden_dim: int, heads: Mapping[str, int]) -> EncoderCost:
+        """Every layer's outputs are there until the way back; with dropout, what was left of them too."""
+        outputs, hidden = sum(heads.values()), (self.layers - 1) * hidden_dim
+        held = hidden * (DROPPED if self.dropout else 1)
+        return EncoderCost(
+            projected=hidden_dim,
+            propagated=self.hops * outputs,
+            held=held + outputs,
+            returning=held + 2 * hidden_dim + outputs,
+            unit_rows=self.unit_rows,
+            drops_features=self.dropout > 0,
+        )

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from vgae.model.encoders.base import (
     Encoder,
+    EncoderCost,
     EncoderSpec,
     by_head,
     dropout_option,
@@ -79,3 +80,17 @@ class Normalized(EncoderSpec):
         """The matrices, Glorot-uniform."""
         del hidden_dim
         return NormalizedEncoder(self, input_dim, heads, generator)
+
+    def cost(self, hidden_dim: int, heads: Mapping[str, int]) -> EncoderCost:
+        """The heads and what they were before they were normalised, and gradients before and after."""
+        del hidden_dim
+        outputs = sum(heads.values())
+        return EncoderCost(
+            projected=outputs,
+            propagated=self.hops * outputs,
+            held=2 * outputs,
+            returning=3 * outputs,
+            joined=True,
+            unit_rows=self.unit_rows,
+            drops_features=self.dropout > 0,
+        )
