@@ -58,6 +58,24 @@ class Option:
         more = self.rule.more_help() if self.rule.more_help else ""
         return f"{self.rule.help} {more}".strip()
 
+    @property
+    def allowed(self) -> str:
+        """What a value may be, in words."""
+        words = self._allowed()
+        return f"{words}, or none" if self.optional else words
+
+    def _allowed(self) -> str:
+        rule = self.rule
+        if rule.choices is not None:
+            return " or ".join(rule.choices())
+        if self.kind is bool:
+            return "true or false"
+        if self.kind is int:
+            return (
+                f"a whole number {_whole_bounds(int(rule.least or 0), None if rule.most is None else int(rule.most))}"
+            )
+        return f"a number {_bounds(rule.least, rule.above, rule.most)}".rstrip() if self.kind is float else "a text"
+
     def check(self, value: Any, what: str | None = None) -> Any:
         """The value, in a plain type; an error that names the option and what it needs otherwise."""
         name = what or self.name
@@ -163,8 +181,7 @@ def whole_number(value: Any, what: str, least: int, most: int | None = None) -> 
     except (TypeError, ValueError, RuntimeError):  # the latter of a tensor
         plain = None
     if plain is None or plain < least or (most is not None and plain > most):
-        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise InputError(f"{what}: a whole number {bounds} is needed, got {shown(value)}.")
+        raise InputError(f"{what}: a whole number {_whole_bounds(least, most)} is needed, got {shown(value)}.")
     return plain
 
 
@@ -179,11 +196,21 @@ def number(
         plain = math.inf
     low, high = (-math.inf if least is None else least), (math.inf if most is None else most)
     if not math.isfinite(plain) or plain < low or (above is not None and plain <= above) or plain > high:
-        bounds = [f"of at least {least:g}"] if least is not None else []
-        bounds += [f"above {above:g}"] if above is not None else []
-        bounds += [f"of at most {most:g}"] if most is not None else []
-        raise InputError(f"{what}: a number {' and '.join(bounds)}".rstrip() + f" is needed, got {shown(value)}.")
+        raise InputError(
+            f"{what}: a number {_bounds(least, above, most)}".rstrip() + f" is needed, got {shown(value)}."
+        )
     return plain
+
+
+def _whole_bounds(least: int, most: int | None) -> str:
+    return f"of at least {least}" if most is None else f"from {least} to {most}"
+
+
+def _bounds(least: float | None, above: float | None, most: float | None) -> str:
+    bounds = [f"of at least {least:g}"] if least is not None else []
+    bounds += [f"above {above:g}"] if above is not None else []
+    bounds += [f"of at most {most:g}"] if most is not None else []
+    return " and ".join(bounds)
 
 
 def true_or_false(value: Any, what: str) -> bool:

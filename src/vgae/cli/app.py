@@ -69,6 +69,9 @@ COMMANDS = {
     ),
     "report": CommandEntry("vgae.cli.paper", "Write a page about reproductions of the paper, in Markdown."),
     "plan": CommandEntry("vgae.cli.plan", "Estimate time and memory of a training on this machine, before it is run."),
+    "parts": CommandEntry(
+        "vgae.cli.parts", "List the parts that a model can be made of: equations, options, and what goes together."
+    ),
     "datasets": CommandEntry("vgae.cli.datasets", "List the datasets that train knows by name."),
 }
 

@@ -88,9 +88,6 @@ def part(family: str, help: str) -> Any:  # noqa: A002 - what it is called every
 
 
 def _listed(family: str) -> str:
-    """All parts of a family with their options, for the help of the command."""
-    parts = []
-    for name, spec in _REGISTERED[family].items():
-        options = [f"{each.name}: {each.help.rstrip('.')}, default {each.default}" for each in options_of(spec)]
-        parts.append(f"{name} ({'; '.join(options)})" if options else name)
-    return f"One of: {', '.join(parts)}."
+    """All parts of a family as they are given, with their options at their defaults, for the help of the command."""
+    parts = "; ".join(str(spec()) for spec in _REGISTERED[family].values())
+    return f"One of: {parts}. vgae parts {family} explains them."
