@@ -64,9 +64,11 @@ class EncoderInputs:
     @property
     def unit_features(self) -> Features:
         """X with rows of length one (rows of zeros stay); without features I, whose rows have that length."""
-        if isinstance(self.features, Tensor):
-            return torch.nn.functional.normalize(self.features, dim=1)
-        return None if self.features is None else self.of_graph.unit_features
+        if self.features is None:
+            return None
+        if isinstance(self.features, Tensor) and (self.layout is None or self.features is not self.layout.features):
+            return torch.nn.functional.normalize(self.features, dim=1)  # not those of the graph
+        return self.of_graph.unit_features
 
     @property
     def laplacian(self) -> SparseMatrix:
@@ -84,6 +86,18 @@ class EncoderInputs:
             return values
         draws = torch.rand(values.shape, generator=self.generator, dtype=values.dtype, device=values.device)
         return values * (draws >= rate) / (1 - rate)
+
+    def dropout_rows(self, values: Tensor, rate: float) -> Tensor:
+        """The same with whole rows: what dropout of the entries of I makes of I @ values."""
+        if not rate or self.generator is None:
+            return values
+        return values * self.dropout(torch.ones_like(values[:, :1]), rate)
+
+    def dropout_entries(self, matrix: SparseMatrix, rate: float) -> SparseMatrix:
+        """The same with the stored entries of a matrix; zeros stay zeros."""
+        if not rate or self.generator is None:
+            return matrix
+        return matrix.with_values(self.dropout(matrix.rows.values, rate))
 
 
 class Layout:
