@@ -32,9 +32,7 @@ def parts(family: Family = None, as_json: Json = False) -> None:
         if number:
             print_line("")
         own = own_parts("vgae")[each]
-        print_line(
-            f"{each}, given as --{each} NAME or --{each} NAME:option=value,option=value; that of a VGAE is {own}"
-        )
+        print_line(f"{each}, given as --{each} NAME or --{each} NAME:option=value,option=value; a VGAE has {own}")
         for part in listed:
             print_line("")
             _print(part)

@@ -40,7 +40,7 @@ class PresetOptions(AwareOptions):
     preset: str = option(
         AUTO,
         choices=(AUTO, *NAMED, OWN),
-        help="Defaults of options that are not given: paper, those listed here; accurate, the composition with the best "
+        help="Defaults of options that are not given: paper, those listed here; accurate, the parts with the best "
         f"scores on citation graphs ({_text(ACCURATE)}); tuned, those found on graphs of many kinds. "
         "auto is paper for cora, citeseer and pubmed and tuned for a file.",
     )

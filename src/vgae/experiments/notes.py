@@ -109,7 +109,7 @@ NOTES: dict[tuple[str, str], PartNote] = {
     ("decoder", "scaled"): PartNote(
         "logit_ij = s·z_i·z_j + b, or + a_i + a_j with node_bias",
         "degree correction: Karrer & Newman, 2011; Hoff, 2005",
-        "The true bound, posteriors on the sphere, and (node_bias) degrees that differ a lot: b tells how dense the graph is.",
+        "The true bound, posteriors on the sphere, and (node_bias) degrees that differ a lot; b is the density.",
         f"{NO_MORE}.",
     ),
     ("decoder", "bilinear"): PartNote(
