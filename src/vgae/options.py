@@ -76,6 +76,16 @@ class Option:
             )
         return f"a number {_bounds(rule.least, rule.above, rule.most)}".rstrip() if self.kind is float else "a text"
 
+    @property
+    def flag(self) -> str:
+        """What it is called on the command line; two names with a / where it can be switched on and off."""
+        name = self.name.replace("_", "-")
+        if self.rule.flag is not None:
+            return self.rule.flag
+        if self.kind is bool and self.optional:
+            return f"--{name}/--no-{name}"
+        return f"--no-{name}" if self.kind is bool and self.default else f"--{name}"
+
     def check(self, value: Any, what: str | None = None) -> Any:
         """The value, in a plain type; an error that names the option and what it needs otherwise."""
         name = what or self.name
@@ -162,6 +172,18 @@ def options_of(cls: type) -> tuple[Option, ...]:
     """The options of a class, in their order."""
     hints = get_type_hints(cls)
     return tuple(_option(each, hints[each.name]) for each in fields(cls) if _KEY in each.metadata)
+
+
+def as_arguments(options: Options) -> list[str]:
+    """The arguments of a command line that give these options, as far as they are not at their defaults."""
+    found: list[str] = []
+    for each in options_of(type(options)):
+        value = getattr(options, each.name)
+        if value == each.default:
+            continue
+        flags = each.flag.split("/")
+        found += [flags[0 if value else -1]] if each.kind is bool else [flags[0], str(value)]
+    return found
 
 
 def _option(of: Field[Any], hint: Any) -> Option:

@@ -14,7 +14,8 @@ from vgae.cli.exits import same_command
 from vgae.cli.options import Json
 from vgae.errors import InputError, StoppedError
 from vgae.experiments import reproduce as experiment
-from vgae.experiments.reproduce import DATASETS, METHODS, Archive, Result, Store, Task, list_tasks, summarise
+from vgae.experiments.reproduce import METHODS, list_tasks, paper_store, summarise
+from vgae.experiments.results import DATASETS, Archive, Result, Store, Task
 from vgae.io.exports import write_text
 from vgae.report.console import print_json, progress_console
 from vgae.report.page import results_page
@@ -41,7 +42,7 @@ def reproduce(
     if figure not in FIGURES:
         raise InputError(f"figure: {figure!r} is not one of {', '.join(FIGURES)}.")
     tasks = list_tasks(dataset or DATASETS, model or METHODS, runs=1 if quick else runs, splits=splits)
-    store = Store(out, splits=splits)
+    store = paper_store(out, splits=splits)
     with progress_hint(tasks, store):
         results = _watch(experiment.reproduce(tasks, store), total=len(tasks), quiet=as_json)
         table = summarise(results)

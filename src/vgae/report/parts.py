@@ -12,7 +12,7 @@ from vgae.model.decoders import DecoderSpec
 from vgae.model.encoders import EncoderSpec
 from vgae.model.posteriors import SPHERE, PosteriorSpec
 from vgae.model.priors import PriorSpec, go_together
-from vgae.model.spec import FAMILIES, Spec, registered
+from vgae.model.spec import FAMILIES, Spec, is_own, registered
 from vgae.options import Option, options_of
 from vgae.train.presets import PRESETS
 
@@ -64,7 +64,7 @@ def describe_parts(family: str) -> list[PartInfo]:
 def describe_part(spec: type[Spec]) -> PartInfo:
     """One part."""
     summary = " ".join((spec.__doc__ or "").split("\n\n")[0].split())
-    note = NOTES.get((spec.family, spec.name)) if spec.__module__.startswith("vgae.") else None
+    note = NOTES.get((spec.family, spec.name)) if is_own(spec) else None
     return PartInfo(spec.family, spec.name, summary, options_of(spec), _goes_with(spec), note)
 
 
