@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -113,6 +114,12 @@ class Config(Options):
     def weighting_for(self, graph: Graph) -> Weighting:
         """The scale factors of the loss on a training graph."""
         return Weighting.named(self.weighting, graph, num_ones=self.terms.observed.num_ones(graph), beta=self.beta)
+
+    def log_odds(self, graph: Graph) -> float:
+        """Of a link among all pairs, as the loss counts ones and zeros: 0 with the paper's weighting."""
+        num_ones = self.terms.observed.num_ones(graph)
+        odds = max(num_ones, 1.0) / max(graph.num_nodes**2 - num_ones, 1.0)
+        return math.log(self.weighting_for(graph).positive_weight * odds)
 
     def view(self, graph: Graph) -> Graph:
         """What the model sees of a graph: all of it, or all but the features."""
