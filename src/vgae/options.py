@@ -170,8 +170,13 @@ class Options:
 
 def options_of(cls: type) -> tuple[Option, ...]:
     """The options of a class, in their order."""
-    hints = get_type_hints(cls)
-    return tuple(_option(each, hints[each.name]) for each in fields(cls) if _KEY in each.metadata)
+    if cls not in _KNOWN:
+        hints = get_type_hints(cls)
+        _KNOWN[cls] = tuple(_option(each, hints[each.name]) for each in fields(cls) if _KEY in each.metadata)
+    return _KNOWN[cls]
+
+
+_KNOWN: dict[type, tuple[Option, ...]] = {}  # finding out takes a hundred times as long as looking up
 
 
 def as_arguments(options: Options) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,7 +45,11 @@ def _print(part: PartInfo) -> None:
     for text in (*texts, part.goes_with):
         _indent(text, 6)
     for each in part.options:
-        _indent(f"{each.name} = {each.default}: {each.rule.help.rstrip('.')}; {each.allowed}.", 8)
+        _indent(f"{each.name} = {_written(each.default)}: {each.rule.help.rstrip('.')}; {each.allowed}.", 8)
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def _indent(text: str, by: int) -> None:

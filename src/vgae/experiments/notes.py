@@ -96,7 +96,7 @@ NOTES: dict[tuple[str, str], PartNote] = {
     ),
     ("prior", "laplacian"): PartNote(
         "p(Z) ∝ exp(-½ tr Zᵀ(L + εI)Z), L = D - A of the training graph",
-        "Gaussian Markov random fields; as a regulariser: Belkin & Niyogi, 2003",
+        "a Gaussian Markov random field; as a regulariser: Belkin & Niyogi, 2003",
         "Few features or none: linked nodes are near each other before anything is observed.",
         "One more sparse product in each step, and a determinant once for each graph.",
     ),
@@ -116,7 +116,7 @@ NOTES: dict[tuple[str, str], PartNote] = {
         "logit_ij = z_iᵀ W z_j + b, W diagonal or full",
         "Yang et al., 2015 (DistMult); Nickel et al., 2011 (RESCAL)",
         "Nodes that link to unlike ones: negative weights. Full: directions.",
-        "Full: twice the sum over all pairs, which is not symmetric.",
+        "Diagonal: no more than the paper's. Full: twice the sum over all pairs, which is not symmetric.",
     ),
     ("decoder", "distance"): PartNote(
         "logit_ij = b - s·‖z_i - z_j‖²",
@@ -138,7 +138,7 @@ NOTES: dict[tuple[str, str], PartNote] = {
     ),
     ("decoder", "mlp"): PartNote(
         "logit_ij = a network on z_i∘z_j",
-        "as in Hamilton, Ying & Leskovec, 2017 and later link predictors",
+        "as in the link predictor of Hu et al., 2020 (OGB)",
         "The last point of AUC where there are many links, such as Pubmed's.",
         "It has no factors: the sampled objective, and recommendations pair by pair.",
     ),

@@ -23,12 +23,16 @@ EVEN = 16  # dimensions that every decoder can be built with
 class PartInfo:
     """A part as a person reads about it."""
 
-    family: str
-    name: str
+    spec: type[Spec]
     summary: str
     options: tuple[Option, ...]
     goes_with: str
     note: PartNote | None
+
+    @property
+    def name(self) -> str:
+        """What it is given by."""
+        return self.spec.name
 
     @property
     def equation(self) -> str:
@@ -57,15 +61,18 @@ class PartInfo:
 
 
 def describe_parts(family: str) -> list[PartInfo]:
-    """All parts of a family, in the order in which they were registered."""
-    return [describe_part(spec) for spec in registered(family).values()]
+    """All parts of a family, the paper's first."""
+    paper = {parts[family] for parts in PRESETS.values()}
+    return [
+        describe_part(spec) for _, spec in sorted(registered(family).items(), key=lambda item: item[0] not in paper)
+    ]
 
 
 def describe_part(spec: type[Spec]) -> PartInfo:
     """One part."""
     summary = " ".join((spec.__doc__ or "").split("\n\n")[0].split())
     note = NOTES.get((spec.family, spec.name)) if is_own(spec) else None
-    return PartInfo(spec.family, spec.name, summary, options_of(spec), _goes_with(spec), note)
+    return PartInfo(spec, summary, options_of(spec), _goes_with(spec), note)
 
 
 def own_parts(model: str) -> dict[str, str]:
