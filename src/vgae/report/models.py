@@ -22,8 +22,9 @@ TITLES = {BASE: "in the paper's VGAE", "accurate": "in `accurate`"}
 ABOUT = """Scores are test AUC / AP in percent, means of {runs}, ± the standard error of the AUC. Run i has seed i and
 split i (85/5/10), the same for all. Each part is tried in the place of the paper's in the paper's VGAE (hidden 32,
 latent 16, 200 iterations, raw features), and in the place of the preset's in `accurate`, at the defaults of its
-options; the settings are at the end. Time is that of one training iteration, as a multiple of that of the paper's VGAE on the
-same machine and the same dataset, in the order of the columns. `vgae parts` says what goes together.
+options; the settings are at the end. Time is that of one training iteration, as a multiple of that of the
+paper's VGAE on the same machine and the same dataset, in the order of the columns. `vgae parts` says what goes
+together.
 """
 
 

@@ -89,8 +89,9 @@ class Config(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for family, name in PRESETS[self.model].items():
-            if getattr(self, family) == find(family, name):
+        posterior = self.value_of("posterior")
+        for family in FAMILIES:
+            if getattr(self, family) == own_part(self.model, family, posterior):
                 object.__setattr__(self, family, None)  # given or not, it is the same model
 
         self.composition.check()
