@@ -31,7 +31,9 @@ from vgae.train.progress import ProgressBar
 class FolderOptions(Options):
     """Where a run is saved, and what may become of what is there already."""
 
-    out: Path | None = option(None, convert=Path, help="Run folder.  [default: runs/GRAPH-MODEL]")
+    out: Path | None = option(
+        None, convert=Path, help="Run folder.  [default: runs/GRAPH-MODEL, or runs/GRAPH-MODEL-PRESET]"
+    )
     overwrite: bool = option(False, help="Replace the run in that folder.")
     resume: bool = option(False, help="Continue an interrupted training in that folder.")
     checkpoint_every: float | None = option(
@@ -74,7 +76,7 @@ def train(
     choose_device(config.device)
     opened = open_graph(graph, tables, split.time)
     asked = Asked(graph, config, split, tables, opened, split.apply(opened))
-    to = Destination(_folder(asked, output, judging), output.overwrite, output.resume, output.checkpoint_every)
+    to = Destination(_folder(asked, output, preset, judging), output.overwrite, output.resume, output.checkpoint_every)
     settled = settle(asked, preset, to, quiet=as_json)
     asked = settled.asked
     source = Source(asked.split, visible(opened.name), asked.opened.recipe)
@@ -95,10 +97,10 @@ def train(
         print_verdict(found)
 
 
-def _folder(asked: Asked, output: FolderOptions, judging: JudgingOptions) -> Path:
+def _folder(asked: Asked, output: FolderOptions, preset: PresetOptions, judging: JudgingOptions) -> Path:
     suffix = "" if asked.config.features else "-no-features"
     seeds = "" if judging.seeds is None else "-seeds"
-    return output.out or Path("runs") / f"{asked.stem}-{asked.config.model}{suffix}{seeds}"
+    return output.out or Path("runs") / f"{asked.stem}-{asked.config.model}{preset.suffix}{suffix}{seeds}"
 
 
 def _quietly(source: Source, asked: Asked, config: Config, to: Destination) -> Run:
