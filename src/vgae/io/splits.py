@@ -100,7 +100,7 @@ def _from_parts(parts: dict[str, AnyArray], graph: Graph | None) -> LinkSplit:
 def _train_of(graph: Graph, edges: Pairs, edge_values: dict[str, Any]) -> Graph:
     """The training graph of a directed one: of an edge that goes both ways, one may have been held out."""
     if not graph.directed:
-        raise InputError("this split was made from a directed graph, and the one that is given has no directions.")
+        raise InputError("this split was made from another graph, whose links have directions.")
     check_edges(edges, graph.num_nodes, "of a split")
     arcs = Graph(graph.num_nodes, edges, directions=edge_values["directions"]).arcs
     return graph.with_arcs(arcs)
