@@ -60,7 +60,7 @@ def ours(graph: vgae.Graph, name: str) -> Callable[[], float]:
         started = time.perf_counter()
         for step in range(STEPS):
             optimizer.zero_grad()
-            loss = objective(model, model.encode(inputs), generator, value=step == 0).total
+            loss = objective(model, inputs, generator, value=step == 0).total
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         return (time.perf_counter() - started) / STEPS
@@ -78,7 +78,7 @@ def dense(graph: vgae.Graph) -> Callable[[], float]:
         posterior = model.encode(inputs)
         z = posterior.sample(generator)
         reconstruction = binary_cross_entropy_with_logits(z @ z.T, labels, pos_weight=positive_weight, reduction="sum")
-        return weighting.terms(reconstruction, model.kl(posterior)).total
+        return weighting.terms(reconstruction, model.kl(posterior, z, inputs).sum()).total
 
     return timed_step(loss, optimizer)
 

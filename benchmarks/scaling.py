@@ -80,7 +80,7 @@ def ours(graph: vgae.Graph, name: str, device: str) -> Callable[[], None]:
             posterior = model.encode(inputs)
             z = posterior.sample(generator)
             total = binary_cross_entropy_with_logits(z @ z.T, labels, pos_weight=weight, reduction="sum")
-            return weighting.terms(total, model.kl(posterior)).total
+            return weighting.terms(total, model.kl(posterior, z, inputs).sum()).total
 
     else:
         objective: ExactObjective | SampledObjective
@@ -90,7 +90,7 @@ def ours(graph: vgae.Graph, name: str, device: str) -> Callable[[], None]:
             objective = SampledObjective(graph, model, weighting, device)
 
         def loss() -> Tensor:
-            return objective(model, model.encode(inputs), generator, value=next(turn) % 10 == 0).total
+            return objective(model, inputs, generator, value=next(turn) % 10 == 0).total
 
     return partial(step, loss, optimizer)
 

@@ -10,6 +10,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.likelihood.positive_pairs import PositivePairs
 from vgae.model.autoencoder import AutoEncoder
+from vgae.model.inputs import EncoderInputs
 from vgae.model.posteriors import NormalPosterior, Posterior
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
@@ -31,6 +32,10 @@ def model_and_posterior(model: str, num_nodes: int = 40) -> tuple[AutoEncoder, P
         for head, width in composition.heads.items()
     }
     return composition.build(num_nodes, generator), composition.posterior.build(outputs)
+
+
+def inputs_of(graph: Graph) -> EncoderInputs:
+    return EncoderInputs.from_graph(graph)
 
 
 def generator_of(seed: int = 0) -> torch.Generator:
@@ -65,7 +70,7 @@ def gradient(terms: LossTerms, posterior: Posterior) -> list[Tensor]:
 def test_exact_objective_is_the_originals_loss(graph: Graph, weighting: str, model: str) -> None:
     module, posterior = model_and_posterior(model)
     objective = ExactObjective(graph, module, Weighting.named(weighting, graph), "cpu")
-    found = objective(module, posterior, generator_of())
+    found = objective.at(module, posterior, inputs_of(graph), generator_of())
     expected = dense_terms(graph, weighting, posterior)
     torch.testing.assert_close(found.reconstruction, expected.reconstruction, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(found.kl, expected.kl, rtol=1e-9, atol=1e-12)
@@ -76,9 +81,9 @@ def test_exact_objective_is_the_originals_loss(graph: Graph, weighting: str, mod
 def test_exact_objective_without_value_has_the_same_gradient(graph: Graph) -> None:
     module, posterior = model_and_posterior("vgae")
     objective = ExactObjective(graph, module, Weighting.named("paper", graph), "cpu")
-    bare = objective(module, posterior, generator_of(), value=False)
+    bare = objective.at(module, posterior, inputs_of(graph), generator_of(), value=False)
     assert torch.isnan(bare.reconstruction)
-    full = objective(module, posterior, generator_of())
+    full = objective.at(module, posterior, inputs_of(graph), generator_of())
     for without, with_value in zip(gradient(bare, posterior), gradient(full, posterior), strict=True):
         assert torch.equal(without, with_value)
 
@@ -116,10 +121,10 @@ def test_sampled_objective_and_its_gradient_are_unbiased(graph: Graph, weighting
         heads["log_std"] = torch.full_like(heads["mean"], -30.0, requires_grad=True)
     posterior = module.posterior.build(heads)
     weights = Weighting.named(weighting, graph)
-    exact = ExactObjective(graph, module, weights, "cpu")(module, posterior, generator_of())
+    exact = ExactObjective(graph, module, weights, "cpu").at(module, posterior, inputs_of(graph), generator_of())
     sampled = SampledObjective(graph, module, weights, "cpu", num_negatives=50)
     source = generator_of(5)
-    draws = [sampled(module, posterior, source) for _ in range(2000)]
+    draws = [sampled.at(module, posterior, inputs_of(graph), source) for _ in range(2000)]
     values = torch.stack([terms.total.detach() for terms in draws])
     assert abs(float(values.mean() - exact.total.detach())) <= 4 * float(values.std()) / 2000**0.5
     gradients = torch.stack([torch.autograd.grad(terms.total, heads["mean"])[0] for terms in draws])

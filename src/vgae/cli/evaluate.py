@@ -110,7 +110,7 @@ def plot(
     run = read_run(run_folder)
     path = out or run_folder / f"{kind}.png"
     if kind == "latent":
-        points = project(run.latent["mean"].numpy(), projection, seed=run.config.seed)
+        points = project(run.embeddings.numpy(), projection, seed=run.config.seed)
         figure = latent_space(points, run.split.train.edges, run.split.train.labels)
     elif kind == "training":
         figure = training_curves(run.history)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from vgae.graph.pairs import Pairs
 from vgae.machine import working_on
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
+from vgae.model.posteriors import Posterior
 from vgae.ops import LogitRows
 from vgae.runs.run import Run
 
@@ -63,6 +65,16 @@ class Fitted:
         held_out = np.concatenate([run.split.val.links, run.split.test.links])
         return cls(run, run.split.train, run.latent, held_out, checkpoint)
 
+    @cached_property
+    def embeddings(self) -> Tensor:
+        """The posterior mean over the graph (N×d)."""
+        return self.posterior.mean
+
+    @property
+    def posterior(self) -> Posterior:
+        """q(Z | X, A) over the graph."""
+        return self.run.model.posterior.build(self.latent)
+
     @property
     def on_own_graph(self) -> bool:
         """Whether the graph is the one that the model was trained on."""
@@ -71,7 +83,7 @@ class Fitted:
     @property
     def scored(self) -> Scored:
         """What scores the pairs of the graph; probabilities are calibrated as they were on the model's own."""
-        scorer = ModelScorer(self.run.model, self.latent["mean"])
+        scorer = ModelScorer(self.run.model, self.embeddings)
         own = self.on_own_graph
         return Scored(
             scorer,

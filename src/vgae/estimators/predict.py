@@ -41,7 +41,7 @@ class Predictor(EmbeddingPredictor):
         return self._fitted().scored
 
     def _embeddings(self) -> Tensor:
-        return self._fitted().latent["mean"]
+        return self._fitted().embeddings
 
     def _device(self) -> torch.device:
         """Where other graphs are encoded: on the device of the training if it is there, else on any."""
@@ -115,8 +115,9 @@ class Predictor(EmbeddingPredictor):
         Another graph needs the same feature columns: a model without features knows its own graph and no other nodes.
         """
         fitted = self._fitted()
-        latent = fitted.latent if graph is None else fitted.encode(Graph.of(graph), self._device())
-        mean: FloatArray = latent["mean"].numpy()
+        if graph is not None:
+            fitted = replace(fitted, latent=fitted.encode(Graph.of(graph), self._device()))
+        mean: FloatArray = fitted.embeddings.numpy()
         return mean.copy()
 
     def on(self, graph: Any, *, known: npt.ArrayLike | None = None) -> Self:

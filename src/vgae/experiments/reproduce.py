@@ -292,7 +292,7 @@ def embed_cora(**options: Any) -> tuple[npt.NDArray[np.float32], Graph]:
     """What Figure 1 shows: the embedding of an unsupervised VGAE on Cora, and the graph it was trained on."""
     graph = split_links(load_dataset("cora"), seed=0).train
     trained = train(Job.of(graph, Config(**PROTOCOL, **options)))
-    embedding: npt.NDArray[np.float32] = trained.latent["mean"].numpy()
+    embedding: npt.NDArray[np.float32] = trained.embeddings.numpy()
     return embedding, graph
 
 

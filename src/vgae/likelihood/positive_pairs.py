@@ -1,34 +1,83 @@
-"""The pairs that are observed to be linked: the ones of L = A + I, the diagonal included."""
+"""The pairs that are observed to be linked: the ones of L = A + I, or of A where the diagonal is not observed.
+
+Links with weights in (0, 1] can be observed in part: a soft label y is a one with weight y and a zero with 1 - y.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from vgae.errors import InputError
 from vgae.graph.graph import Graph
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What of a graph is observed: with or without each node's link to itself, links as ones or by their weights."""
+
+    diagonal: bool = True
+    soft: bool = False
+
+    def labels(self, graph: Graph) -> np.ndarray | None:
+        """A label in (0, 1] for each edge; None where all are one."""
+        if not self.soft:
+            return None
+        if graph.weights is None:
+            raise InputError("soft_labels: the links have no weights; name their column (weight), or leave this out.")
+        outside = graph.weights > 1
+        if outside.any():
+            i, j = graph.ids_of(graph.edges[int(outside.argmax())]).tolist()
+            raise InputError(
+                f"soft_labels: the link between {i} and {j} has the weight {graph.weights[outside][0]:g}; "
+                "as labels, weights have to be above 0 and at most 1."
+            )
+        return graph.weights
+
+    def num_ones(self, graph: Graph) -> float:
+        """S, the sum of the labels off the diagonal."""
+        labels = self.labels(graph)
+        return 2 * (graph.num_edges if labels is None else float(labels.sum(dtype=np.float64)))
 
 
 @dataclass(frozen=True, eq=False)
 class PositivePairs:
-    """The pairs where L is one. A symmetric decoder sees each edge once and counts it twice."""
+    """The pairs where L is above zero. A symmetric decoder sees each edge once and counts it twice."""
 
     pairs: Tensor
-    multiplicity: Tensor
+    multiplicity: Tensor  # times the label
+    zeros: Tensor | None = None  # how often the pair counts as a zero, where labels are soft
 
     @classmethod
-    def of(cls, graph: Graph, *, symmetric: bool, device: torch.device | str) -> PositivePairs:
+    def of(
+        cls, graph: Graph, *, symmetric: bool, device: torch.device | str, observed: Observed | None = None
+    ) -> PositivePairs:
         """Those of a training graph."""
+        observed = observed or Observed()
         edges = torch.tensor(graph.edges.T, device=device)
-        diagonal = torch.arange(graph.num_nodes, device=device).expand(2, -1)
-        blocks = [edges, diagonal] if symmetric else [edges, edges.flip(0), diagonal]
+        blocks = [edges] if symmetric else [edges, edges.flip(0)]
+        if observed.diagonal:
+            blocks.append(diagonal_of(graph, device).T)
         pairs = torch.cat(blocks, dim=1).T
         multiplicity = torch.ones(len(pairs), device=device)
         if symmetric:
             multiplicity[: graph.num_edges] = 2
-        return cls(pairs, multiplicity)
+        given = observed.labels(graph)
+        if given is None:
+            return cls(pairs, multiplicity)
+        times = 1 if symmetric else 2
+        labels = torch.ones(len(pairs), device=device)
+        labels[: times * graph.num_edges] = torch.tensor(np.tile(given, times), dtype=labels.dtype, device=device)
+        return cls(pairs, multiplicity * labels, multiplicity * (1 - labels))
 
     def sum(self, values: Tensor) -> Tensor:
-        """Σ over the ones of L of a value for each of `pairs`."""
+        """Σ L_ij v_ij over the ones of L, of a value for each of `pairs`."""
         return self.multiplicity.to(values.dtype) @ values
+
+
+def diagonal_of(graph: Graph, device: torch.device | str) -> Tensor:
+    """Each node with itself (N×2)."""
+    return torch.arange(graph.num_nodes, device=device).expand(2, -1).T

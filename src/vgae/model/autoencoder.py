@@ -14,7 +14,7 @@ from vgae.model.encoders import Encoder, EncoderSpec
 from vgae.model.inputs import EncoderInputs
 from vgae.model.kl import kl_divergence
 from vgae.model.posteriors import Posterior, PosteriorSpec
-from vgae.model.priors import Prior, PriorSpec
+from vgae.model.priors import Prior, PriorInputs, PriorSpec, check_prior
 from vgae.ops import LogitRows
 
 
@@ -44,9 +44,13 @@ class AutoEncoder(nn.Module):
         """The logits of all pairs at these embeddings, by rows."""
         return self.decoder.rows(z)
 
-    def kl(self, posterior: Posterior) -> Tensor:
-        """KL(q ‖ p), summed over nodes."""
-        return kl_divergence(posterior, self.prior).sum()
+    def kl(self, posterior: Posterior, z: Tensor, inputs: EncoderInputs) -> Tensor:
+        """KL(q ‖ p) for each node, by dimension where it is a sum over them (N×d, else N); z is a draw from q."""
+        return kl_divergence(posterior, self.prior, z, self.seen(inputs))
+
+    def seen(self, inputs: EncoderInputs) -> PriorInputs:
+        """What the prior may look at."""
+        return PriorInputs(inputs, self.encode)
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,11 @@ class Composition:
     hidden_dim: int
     latent_dim: int
 
+    def check(self) -> None:
+        """Refuse parts that cannot go together, by name, with what does."""
+        check_prior(self.posterior, self.prior)
+        self.decoder.check(self.latent_dim)
+
     @property
     def heads(self) -> dict[str, int]:
         """The outputs of the encoder, by name, and their widths."""
@@ -70,7 +79,7 @@ class Composition:
         return AutoEncoder(
             encoder=self.encoder.build(input_dim, self.hidden_dim, self.heads, generator),
             posterior=self.posterior,
-            prior=self.prior.build(self.latent_dim, generator),
+            prior=self.prior.build(self.latent_dim, generator, input_dim),
             decoder=self.decoder.build(self.latent_dim, generator),
         )
 

@@ -4,11 +4,16 @@
 
 always of the training graph. Where links have weights, A holds them here, and D sums them. Sparse features stay sparse.
 No features means X = I, which is never built.
+
+In a step of training, links may be hidden from the encoder: each with the same probability, afresh in every step. Ã is
+then that of the graph without them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,23 +23,26 @@ from torch import Tensor
 from vgae.graph.graph import Graph
 from vgae.ops import SparseMatrix
 
+Features = SparseMatrix | Tensor | None
+
 
 @dataclass(frozen=True, eq=False)
 class EncoderInputs:
-    """Ã and X; `features=None` stands for the identity."""
+    """Ã and X; `features=None` stands for the identity.
+
+    `layout` has what else can be made of the graph, once; `generator` is there in a step of training.
+    """
 
     propagation: SparseMatrix
-    features: SparseMatrix | Tensor | None
+    features: Features
+    layout: Layout | None = None
+    generator: torch.Generator | None = None
 
     @classmethod
     def from_graph(cls, graph: Graph, device: torch.device | str = "cpu") -> EncoderInputs:
         """Lay a graph out on a device."""
-        features: SparseMatrix | Tensor | None = None
-        if sp.issparse(graph.features):
-            features = SparseMatrix(graph.features, device=device)
-        elif graph.features is not None:
-            features = torch.tensor(graph.features, device=device)
-        return cls(SparseMatrix(normalized_adjacency(graph), device=device, symmetric=True), features)
+        layout = Layout(graph, device)
+        return cls(layout.propagation, layout.features, layout)
 
     @property
     def num_nodes(self) -> int:
@@ -45,6 +53,106 @@ class EncoderInputs:
     def input_dim(self) -> int:
         """Columns of X: D, or N where X = I."""
         return self.num_nodes if self.features is None else self.features.shape[1]
+
+    @property
+    def of_graph(self) -> Layout:
+        """What else can be made of the graph; inputs that were put together by hand have none."""
+        if self.layout is None:
+            raise TypeError("These inputs were not made from a graph.")
+        return self.layout
+
+    @property
+    def unit_features(self) -> Features:
+        """X with rows of length one (rows of zeros stay); without features I, whose rows have that length."""
+        if isinstance(self.features, Tensor):
+            return torch.nn.functional.normalize(self.features, dim=1)
+        return None if self.features is None else self.of_graph.unit_features
+
+    @property
+    def laplacian(self) -> SparseMatrix:
+        """L = D - A of the graph, D the degrees of A."""
+        return self.of_graph.laplacian
+
+    def in_step(self, generator: torch.Generator, mask_links: float = 0.0) -> EncoderInputs:
+        """What the encoder sees in one step of training, with a share of the links hidden from it."""
+        propagation = self.of_graph.mask.drawn(mask_links, generator) if mask_links else self.propagation
+        return replace(self, propagation=propagation, generator=generator)
+
+    def dropout(self, values: Tensor, rate: float) -> Tensor:
+        """In a step of training, values of which this share is set to zero and the rest scaled up; else as they are."""
+        if not rate or self.generator is None:
+            return values
+        draws = torch.rand(values.shape, generator=self.generator, dtype=values.dtype, device=values.device)
+        return values * (draws >= rate) / (1 - rate)
+
+
+class Layout:
+    """What can be made of a graph on a device, each when it is first asked for, and then kept."""
+
+    def __init__(self, graph: Graph, device: torch.device | str) -> None:
+        self.graph, self.device = graph, device
+
+    @cached_property
+    def propagation(self) -> SparseMatrix:
+        """Ã."""
+        return SparseMatrix(normalized_adjacency(self.graph), device=self.device, symmetric=True)
+
+    @cached_property
+    def features(self) -> Features:
+        """X."""
+        return _laid_out(self.graph.features, self.device)
+
+    @cached_property
+    def unit_features(self) -> Features:
+        """X with rows of length one."""
+        return _laid_out(self.graph.normalized("rows").features, self.device)
+
+    @cached_property
+    def laplacian(self) -> SparseMatrix:
+        """L = D - A, D the degrees of A."""
+        adjacency = self.graph.weighted_adjacency
+        matrix = sp.diags_array(np.asarray(adjacency.sum(axis=1)).ravel()) - adjacency
+        return SparseMatrix(sp.csr_array(matrix), device=self.device, symmetric=True)
+
+    @cached_property
+    def mask(self) -> Mask:
+        """What hides links."""
+        return Mask(self.graph, self.propagation, self.device)
+
+
+class Mask:
+    """Ã without some links: the same places as in Ã, other values, zero where a link is hidden."""
+
+    def __init__(self, graph: Graph, propagation: SparseMatrix, device: torch.device | str) -> None:
+        rows = propagation.rows
+        counts = (rows.starts[1:] - rows.starts[:-1]).cpu().numpy()
+        i, j = np.repeat(np.arange(graph.num_nodes), counts), rows.columns.cpu().numpy().astype(np.int64)
+        edges = graph.edges[:, 0] * graph.num_nodes + graph.edges[:, 1]
+        places = np.searchsorted(edges, np.minimum(i, j) * graph.num_nodes + np.maximum(i, j))
+        places[i == j] = graph.num_edges  # which is never hidden
+        weights = np.ones(graph.num_edges) if graph.weights is None else graph.weights
+        kept: Any = np.append(weights, 1.0)[places].astype(np.float32)
+        self.propagation, self.num_edges = propagation, graph.num_edges
+        self.rows_of_entries = torch.tensor(i, device=device)
+        self.columns = torch.tensor(j, device=device)
+        self.places = torch.tensor(places, device=device)
+        self.weights = torch.tensor(kept, device=device)
+        self.ones = torch.ones(graph.num_nodes, 1, device=device)
+
+    def drawn(self, share: float, generator: torch.Generator) -> SparseMatrix:
+        """Ã of the graph without a random share of its links, whatever their number."""
+        draws = torch.rand(self.num_edges + 1, generator=generator, device=self.weights.device)
+        draws[-1] = 1.0  # the diagonal
+        values = self.weights * (draws >= share)[self.places]
+        degrees = (self.propagation.with_values(values) @ self.ones)[:, 0]
+        scale = degrees.rsqrt()
+        return self.propagation.with_values(values * (scale[self.rows_of_entries] * scale[self.columns]))
+
+
+def _laid_out(features: Any, device: torch.device | str) -> Features:
+    if features is None:
+        return None
+    return SparseMatrix(features, device=device) if sp.issparse(features) else torch.tensor(features, device=device)
 
 
 def normalized_adjacency(graph: Graph) -> sp.csr_array:

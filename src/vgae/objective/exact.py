@@ -3,21 +3,24 @@
     R = Σ_ij softplus(s_ij) + Σ_{L_ij = 1} [w·softplus(-s_ij) - softplus(s_ij)]
 
 The first sum is the all-pairs op, the second is as sparse as the graph. Because softplus(s) = softplus(-s) + s, a one
-contributes (w - 1)·softplus(-s) - s to the second.
+contributes (w - 1)·softplus(-s) - s to the second. A soft label y contributes y times that. Without the diagonal, the
+first sum's part of it is taken back.
 """
 
 import torch
+from torch import Tensor
 
 from vgae.graph.graph import Graph
-from vgae.likelihood.bernoulli import correction_at_ones
-from vgae.likelihood.positive_pairs import PositivePairs
+from vgae.likelihood.bernoulli import correction_at_ones, loss_at_zeros
+from vgae.likelihood.positive_pairs import PositivePairs, diagonal_of
 from vgae.model.autoencoder import AutoEncoder
-from vgae.model.posteriors import Posterior
-from vgae.objective.weighting import LossTerms, Weighting
+from vgae.model.decoders import Decoder
+from vgae.objective.base import Objective, Terms
+from vgae.objective.weighting import Weighting
 from vgae.ops import all_pairs_softplus
 
 
-class ExactObjective:
+class ExactObjective(Objective):
     """The loss over all pairs, for every decoder that has factors."""
 
     def __init__(
@@ -27,20 +30,25 @@ class ExactObjective:
         weighting: Weighting,
         device: torch.device | str,
         *,
+        given: Terms | None = None,
         precision: str = "highest",
     ) -> None:
-        self.weighting = weighting
+        self.weighting, self.given = weighting, given or Terms()
         self.precision = precision
-        self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device)
+        observed = self.given.observed
+        self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device, observed=observed)
+        self.unobserved = None if observed.diagonal else diagonal_of(graph, device)
 
-    def __call__(
-        self, model: AutoEncoder, posterior: Posterior, generator: torch.Generator, *, value: bool = True
-    ) -> LossTerms:
-        """The terms at one draw from the posterior; without `value`, NaN in place of the reconstruction's value."""
-        factors = model.decoder.require_factors(posterior.sample(generator))
+    def reconstruction(self, decoder: Decoder, z: Tensor, generator: torch.Generator, *, value: bool) -> Tensor:
+        """R over all pairs; without `value`, NaN in its place."""
+        del generator
+        factors = decoder.require_factors(z)
         everywhere = all_pairs_softplus(
             factors.q, factors.k, factors.row_bias, factors.column_bias, value=value, precision=self.precision
         )
         logits = factors.logits(self.positives.pairs)
         at_positives = correction_at_ones(logits, self.weighting.positive_weight)
-        return self.weighting.terms(everywhere + self.positives.sum(at_positives), model.kl(posterior))
+        total = everywhere + self.positives.sum(at_positives)
+        if self.unobserved is None:
+            return total
+        return total - loss_at_zeros(factors.logits(self.unobserved)).sum()

@@ -4,7 +4,8 @@
 
 where N₀ is the number of zeros of L = A + I and the M pairs are drawn from them uniformly, afresh in every step. They
 are drawn exactly, as in vgae.graph.negatives: number the N² cells row by row; if the ones are the cells o_0 < o_1 <
-…, then o_k - k zeros come before one k, and a binary search in these turns the u-th zero into its cell.
+…, then o_k - k zeros come before one k, and a binary search in these turns the u-th zero into its cell. A soft label is
+never among them: the part of it that is a zero is always counted.
 """
 
 import torch
@@ -15,11 +16,12 @@ from vgae.graph.graph import Graph
 from vgae.likelihood.bernoulli import loss_at_ones, loss_at_zeros
 from vgae.likelihood.positive_pairs import PositivePairs
 from vgae.model.autoencoder import AutoEncoder
-from vgae.model.posteriors import Posterior
-from vgae.objective.weighting import LossTerms, Weighting
+from vgae.model.decoders import Decoder
+from vgae.objective.base import Objective, Terms
+from vgae.objective.weighting import Weighting
 
 
-class SampledObjective:
+class SampledObjective(Objective):
     """The loss over all ones and a sample of the zeros, for every decoder."""
 
     def __init__(
@@ -29,11 +31,13 @@ class SampledObjective:
         weighting: Weighting,
         device: torch.device | str,
         *,
+        given: Terms | None = None,
         num_negatives: int | None = None,
     ) -> None:
-        self.weighting = weighting
+        self.weighting, self.given = weighting, given or Terms()
         self.num_nodes = graph.num_nodes
-        self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device)
+        observed = self.given.observed
+        self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device, observed=observed)
         self.num_negatives = 2 * graph.num_edges if num_negatives is None else num_negatives
         sources, targets = PositivePairs.of(graph, symmetric=False, device=device).pairs.unbind(dim=1)
         cells = (sources * graph.num_nodes + targets).sort().values
@@ -52,16 +56,13 @@ class SampledObjective:
         sources = cells.div(self.num_nodes, rounding_mode="floor")
         return torch.stack([sources, cells - sources * self.num_nodes]).T
 
-    def __call__(
-        self, model: AutoEncoder, posterior: Posterior, generator: torch.Generator, *, value: bool = True
-    ) -> LossTerms:
-        """The terms at one draw from the posterior and one sample of the zeros; the value costs nothing extra here."""
+    def reconstruction(self, decoder: Decoder, z: Tensor, generator: torch.Generator, *, value: bool) -> Tensor:
+        """R at one sample of the zeros; its value costs nothing extra here."""
         del value
-        z = posterior.sample(generator)
-        at_positives = loss_at_ones(model.decoder.logits(z, self.positives.pairs))
-        at_zeros = loss_at_zeros(model.decoder.logits(z, self.sample_zeros(generator)))
-        reconstruction = (
-            self.weighting.positive_weight * self.positives.sum(at_positives)
-            + self.num_zeros / self.num_negatives * at_zeros.sum()
-        )
-        return self.weighting.terms(reconstruction, model.kl(posterior))
+        logits = decoder.logits(z, self.positives.pairs)
+        at_zeros = loss_at_zeros(decoder.logits(z, self.sample_zeros(generator)))
+        ones = self.weighting.positive_weight * self.positives.sum(loss_at_ones(logits))
+        zeros = self.num_zeros / self.num_negatives * at_zeros.sum()
+        if self.positives.zeros is None:
+            return ones + zeros
+        return ones + zeros + self.positives.zeros.to(logits.dtype) @ loss_at_zeros(logits)

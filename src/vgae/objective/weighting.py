@@ -14,7 +14,7 @@ numbers:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -28,6 +28,15 @@ class LossTerms:
 
     reconstruction: Tensor
     kl: Tensor
+    active: Tensor | None = None  # dimensions that say something about the nodes, where the step logs
+
+    def with_active(self, number: Tensor) -> LossTerms:
+        """The same, with the number of active dimensions."""
+        return LossTerms(self.reconstruction, self.kl, number)
+
+    def detached(self) -> LossTerms:
+        """The same without what gradients need."""
+        return LossTerms(self.reconstruction.detach(), self.kl.detach(), self.active)
 
     @property
     def total(self) -> Tensor:
@@ -44,19 +53,19 @@ class Weighting:
     kl_scale: float
 
     @classmethod
-    def named(cls, name: str, graph: Graph) -> Weighting:
-        """The convention of that name, for a training graph."""
+    def named(cls, name: str, graph: Graph, *, num_ones: float | None = None, beta: float = 1.0) -> Weighting:
+        """The convention of that name for a training graph, with S and, for what the KL is multiplied by, β."""
         if name not in WEIGHTINGS:
             raise InputError(f"weighting: {name!r} is not one of {', '.join(WEIGHTINGS)}.")
-        return WEIGHTINGS[name](graph.num_nodes, graph.num_edges)
+        found = WEIGHTINGS[name](graph.num_nodes, 2 * graph.num_edges if num_ones is None else num_ones)
+        return found if beta == 1 else replace(found, kl_scale=beta * found.kl_scale)
 
     def terms(self, reconstruction: Tensor, kl: Tensor) -> LossTerms:
         """The loss out of R and Σ_i KL, each scaled."""
         return LossTerms(self.reconstruction_scale * reconstruction, self.kl_scale * kl)
 
 
-def _paper(num_nodes: int, num_edges: int) -> Weighting:
-    num_ones = 2 * num_edges
+def _paper(num_nodes: int, num_ones: float) -> Weighting:
     num_zeros = num_nodes**2 - num_ones
     return Weighting(
         positive_weight=num_zeros / num_ones,
@@ -67,8 +76,8 @@ def _paper(num_nodes: int, num_edges: int) -> Weighting:
     )
 
 
-def _elbo(num_nodes: int, num_edges: int) -> Weighting:  # noqa: ARG001 - the bound itself needs no counts
+def _elbo(num_nodes: int, num_ones: float) -> Weighting:  # noqa: ARG001 - the bound itself needs no counts
     return Weighting(positive_weight=1.0, reconstruction_scale=1.0, kl_scale=1.0)
 
 
-WEIGHTINGS: dict[str, Callable[[int, int], Weighting]] = {"paper": _paper, "elbo": _elbo}
+WEIGHTINGS: dict[str, Callable[[int, float], Weighting]] = {"paper": _paper, "elbo": _elbo}

@@ -8,7 +8,8 @@ is all the backward pass needs: no gather, no scatter, no atomics, and the same 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,14 @@ class SparseMatrix:
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
         self.rows = _Rows.of(matrix, target)
         self.rows_of_transpose = self.rows if symmetric else _Rows.of(matrix.T.tocsr(), target)
+
+    def with_values(self, values: Tensor) -> SparseMatrix:
+        """A symmetric matrix with other values at the same places; they have to be symmetric too."""
+        if self.rows_of_transpose is not self.rows:
+            raise TypeError("Other values are possible in a symmetric matrix only.")
+        other = copy(self)
+        other.rows = other.rows_of_transpose = replace(self.rows, values=values)
+        return other
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         result: Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]

@@ -16,6 +16,7 @@ from torch import Tensor
 from vgae.errors import InputError
 from vgae.graph.split import LinkSplit
 from vgae.model.autoencoder import AutoEncoder
+from vgae.model.posteriors import PosteriorSpec
 from vgae.train.config import Config
 from vgae.train.state import LogEntry
 from vgae.version import __version__
@@ -94,17 +95,15 @@ def check_latent(config: Config, latent: dict[str, Tensor], num_nodes: int) -> N
     for head, tensor in latent.items():
         if tuple(tensor.shape) != (num_nodes, heads[head]):
             raise InputError(f"model.safetensors: {LATENT}{head} should be {num_nodes}×{heads[head]}.")
-    if not has_finite_logits(latent):
+    if not has_finite_logits(config.composition.posterior, latent):
         raise InputError(f"model.safetensors: {LATENT}* is so large that logits would be infinite.")
 
 
-def has_finite_logits(latent: dict[str, Tensor]) -> bool:
+def has_finite_logits(posterior: PosteriorSpec, latent: dict[str, Tensor]) -> bool:
     """Whether all ‖z‖² stay within float32, at the mean and FAR deviations from it; so do all products then."""
-    for start in range(0, len(latent["mean"]), ROWS):
-        parts = {head: tensor[start : start + ROWS] for head, tensor in latent.items()}
-        reach = parts["mean"].double().abs()
-        if "log_std" in parts:
-            reach = reach + FAR * parts["log_std"].double().exp()
+    for start in range(0, len(next(iter(latent.values()))), ROWS):
+        part = posterior.build({head: tensor[start : start + ROWS].double() for head, tensor in latent.items()})
+        reach = part.mean.abs() + FAR * part.variance.sqrt()
         if not float(reach.square().sum(dim=1).max()) < LARGEST:
             return False
     return True

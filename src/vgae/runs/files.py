@@ -133,7 +133,7 @@ def write_run(folder: Path, run: Run | BaselineRun) -> None:
 
 def _tensors_of(run: Run) -> dict[str, Tensor]:
     """The weights, and the posterior over the training graph."""
-    if not has_finite_logits(run.latent):
+    if not has_finite_logits(run.model.posterior, run.latent):
         raise TrainingError("Training has diverged: embeddings are so large that logits are infinite; lower the rate.")
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in run.model.state_dict().items()}
     return weights | {LATENT + name: tensor.detach().cpu().contiguous() for name, tensor in run.latent.items()}

@@ -20,7 +20,6 @@ from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.likelihood.bernoulli import calibration_shift
 from vgae.model.autoencoder import AutoEncoder
-from vgae.objective.weighting import Weighting
 from vgae.ops import LogitRows
 from vgae.runs.checks import check_keys, is_number
 from vgae.train.config import Config
@@ -123,9 +122,14 @@ class Run:
             saved_calibration=self.saved_calibration if same else None,
         )
 
+    @cached_property
+    def embeddings(self) -> Tensor:
+        """The posterior mean over the training graph (N×d)."""
+        return self.model.posterior.build(self.latent).mean
+
     def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
         """Logits of links between pairs of node indices (M×2), at the posterior mean."""
-        return self.model.score_pairs(self.latent["mean"], pairs)
+        return self.model.score_pairs(self.embeddings, pairs)
 
     @property
     def symmetric(self) -> bool:
@@ -134,7 +138,7 @@ class Run:
 
     def rows(self) -> LogitRows:
         """The logits of all pairs, by rows."""
-        return self.model.rows(self.latent["mean"])
+        return self.model.rows(self.embeddings)
 
     @property
     def density(self) -> float:
@@ -150,7 +154,7 @@ class Run:
     @cached_property
     def calibration(self) -> Calibration:
         """How logits become probabilities: by the validation links or, if there are none, by the loss's weight."""
-        shift = calibration_shift(Weighting.named(self.config.weighting, self.split.train).positive_weight)
+        shift = calibration_shift(self.config.weighting_for(self.split.train).positive_weight)
         if self.saved_calibration is not None:
             return replace(self.saved_calibration, shift=shift)
         links = self.split.val.links

@@ -10,16 +10,18 @@ import torch
 
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
+from vgae.likelihood.positive_pairs import Observed
 from vgae.model.autoencoder import Composition
 from vgae.model.decoders import DecoderSpec
 from vgae.model.encoders import EncoderSpec
-from vgae.model.posteriors import PosteriorSpec
+from vgae.model.posteriors import SPHERE, PosteriorSpec
 from vgae.model.priors import PriorSpec
 from vgae.model.spec import FAMILIES, find, part
-from vgae.objective.weighting import WEIGHTINGS
+from vgae.objective.base import Terms
+from vgae.objective.weighting import WEIGHTINGS, Weighting
 from vgae.ops import PRECISIONS
 from vgae.options import Options, option
-from vgae.train.presets import PRESETS
+from vgae.train.presets import PRESETS, SPHERICAL_PRIOR
 
 OBJECTIVES = ("exact", "sampled", "auto")
 STOP_BY = ("scores", "top")
@@ -49,6 +51,22 @@ class Config(Options):
     learning_rate: float = option(0.01, above=0, help="Adam's learning rate.", search=(1e-3, 1e-1))
     objective: str = option("auto", choices=OBJECTIVES, help="exact, sampled or auto.")
     weighting: str = option("paper", choices=tuple(WEIGHTINGS), help="paper or elbo.")
+    beta: float = option(1.0, least=0, help="What the KL is multiplied by.", search=(0.01, 10.0))
+    warm_up: int = option(0, most=10**9, help="Iterations over which the KL comes in, from nothing to its full weight.")
+    free_bits: float = option(0.0, least=0, help="Nats of KL per dimension that cost nothing.", search=(0.0, 1.0))
+    mask_links: float = option(
+        0.0,
+        least=0,
+        most=0.95,
+        help="Share of the links that is hidden from the encoder, afresh in each step, and predicted all the same.",
+        search=(0.0, 0.7),
+    )
+    diagonal: bool = option(
+        True, flag="--no-diagonal", help="Whether each node counts as linked to itself, as in the paper."
+    )
+    soft_labels: bool = option(
+        False, help="Take the links' weights, which must then be at most 1, as labels: how surely each is a link."
+    )
     num_negatives: int | None = option(
         None, least=1, most=10**10, help="Zeros per step of the sampled objective.  [default: twice the links]"
     )
@@ -72,16 +90,31 @@ class Config(Options):
             if getattr(self, family) == find(family, name):
                 object.__setattr__(self, family, None)  # given or not, it is the same model
 
+        self.composition.check()
+
     def value_of(self, name: str) -> Any:
         """The value of an option; of a part that is None, the model's own."""
         value = getattr(self, name)
-        return find(name, PRESETS[self.model][name]) if value is None and name in FAMILIES else value
+        if value is not None or name not in FAMILIES:
+            return value
+        if name == "prior" and self.value_of("posterior").space == SPHERE:
+            return find("prior", SPHERICAL_PRIOR)
+        return find(name, PRESETS[self.model][name])
 
     @property
     def composition(self) -> Composition:
         """The parts of the model and its widths."""
         parts = {family: self.value_of(family) for family in FAMILIES}
         return Composition(**parts, hidden_dim=self.hidden_dim, latent_dim=self.latent_dim)
+
+    @property
+    def terms(self) -> Terms:
+        """What the loss is made of beside its weighting."""
+        return Terms(Observed(self.diagonal, self.soft_labels), self.mask_links, self.free_bits)
+
+    def weighting_for(self, graph: Graph) -> Weighting:
+        """The scale factors of the loss on a training graph."""
+        return Weighting.named(self.weighting, graph, num_ones=self.terms.observed.num_ones(graph), beta=self.beta)
 
     def view(self, graph: Graph) -> Graph:
         """What the model sees of a graph: all of it, or all but the features."""

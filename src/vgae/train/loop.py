@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,17 +28,18 @@ from vgae.machine import working_on
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
 from vgae.model.posteriors import Posterior
+from vgae.objective.base import Objective
 from vgae.objective.cost import Choice, require_memory, room_on
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
-from vgae.objective.weighting import LossTerms, Weighting
+from vgae.objective.weighting import LossTerms
 from vgae.ops import LogitRows
 from vgae.train.callbacks import Callback, Checkpointer
 from vgae.train.job import Job
 from vgae.train.non_links import more_non_links
 from vgae.train.plan import decide, objectives_of, workload
 from vgae.train.state import Best, LogEntry, Progress, layout_of
-from vgae.train.step import Objective, Step
+from vgae.train.step import Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +59,14 @@ class Trained:
         """q(Z | X, A) over the training graph."""
         return self.model.posterior.build(self.latent)
 
+    @cached_property
+    def embeddings(self) -> Tensor:
+        """The posterior mean (N×d)."""
+        return self.posterior.mean
+
     def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
         """Logits of links between pairs of node indices (M×2), at the posterior mean."""
-        return self.model.score_pairs(self.latent["mean"], pairs)
+        return self.model.score_pairs(self.embeddings, pairs)
 
     @property
     def symmetric(self) -> bool:
@@ -68,7 +75,7 @@ class Trained:
 
     def rows(self) -> LogitRows:
         """The logits of all pairs, by rows."""
-        return self.model.rows(self.latent["mean"])
+        return self.model.rows(self.embeddings)
 
 
 def train(job: Job, callback: Callback | None = None, checkpointer: Checkpointer | None = None) -> Trained:
@@ -94,7 +101,7 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     inputs = EncoderInputs.from_graph(job.graph, device)
     model = config.composition.build(job.input_dim, init).to(device)
     best = Best(model, config.early_stopping)
-    step = Step(model, inputs, _make_objective(job, model, choice), generator, config.learning_rate)
+    step = Step(model, inputs, _make_objective(job, model, choice), generator, config)
     progress = Progress(step, best, choice, started)
     if saved:
         progress.restore(saved)
@@ -104,7 +111,7 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     while progress.iteration < config.iterations and not best.is_final(progress.history):
         progress.iteration += 1
         logged = progress.iteration % config.eval_every == 0 or progress.iteration in (1, config.iterations)
-        terms = step(value=logged)
+        terms = step(progress.iteration, value=logged)
         if logged:
             _require_finite(terms.total, progress.iteration, job)
             score = validate(model, inputs, progress.iteration, job) if validate else {}
@@ -152,10 +159,10 @@ def _generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch
 
 def _make_objective(job: Job, model: AutoEncoder, choice: Choice) -> Objective:
     config = job.config
-    weighting = Weighting.named(config.weighting, job.graph)
+    given = job.graph, model, config.weighting_for(job.graph), job.device
     if choice.objective == "exact":
-        return ExactObjective(job.graph, model, weighting, job.device, precision=config.precision)
-    return SampledObjective(job.graph, model, weighting, job.device, num_negatives=config.num_negatives)
+        return ExactObjective(*given, given=config.terms, precision=config.precision)
+    return SampledObjective(*given, given=config.terms, num_negatives=config.num_negatives)
 
 
 class _Validation:
@@ -186,6 +193,7 @@ def _log_entry(iteration: int, terms: LossTerms, score: dict[str, float], second
         val_auc=score.get("auc"),
         val_ap=score.get("ap"),
         seconds=seconds,
+        active=None if terms.active is None else int(terms.active.item()),
     )
 
 

@@ -15,6 +15,8 @@ PRESETS: dict[str, dict[str, str]] = {
     "vgae": PAPER | {"posterior": "normal"},
 }
 
+SPHERICAL_PRIOR = "uniform_sphere"  # of a posterior on the unit sphere, unless another is given
+
 TUNED: dict[str, Any] = {"hidden_dim": 128, "latent_dim": 64}
 TUNED_TO_STOP: dict[str, Any] = {"iterations": 2000, "early_stopping": 300, "stop_by": "top"}
 TUNED_NORMALIZATION = "rows"

@@ -32,6 +32,7 @@ class LogEntry:
     val_auc: float | None
     val_ap: float | None
     seconds: float
+    active: int | None = None  # dimensions that say something about the nodes; earlier versions did not count them
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> LogEntry:
@@ -40,7 +41,7 @@ class LogEntry:
         if type(entry.iteration) is not int or entry.iteration < 1:
             raise ValueError(f"iteration {entry.iteration!r} in the history")
         for name, value in values.items():
-            absent = value is None and name in ("val_auc", "val_ap")
+            absent = value is None and name in ("val_auc", "val_ap", "active")
             if not absent and not (type(value) in (int, float) and math.isfinite(value)):
                 raise ValueError(f"{name} {value!r} in the history")
         return entry

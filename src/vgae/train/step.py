@@ -6,13 +6,13 @@ import torch
 
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
+from vgae.model.priors import Prior
 from vgae.objective import cost
-from vgae.objective.exact import ExactObjective
-from vgae.objective.sampled import SampledObjective
+from vgae.objective.base import Objective
 from vgae.objective.weighting import LossTerms
 from vgae.train.adam import Adam
+from vgae.train.config import Config
 
-Objective = ExactObjective | SampledObjective
 WARM_UP = 3  # steps before the first recording
 
 
@@ -31,20 +31,26 @@ class Step:
         inputs: EncoderInputs,
         objective: Objective,
         generator: torch.Generator,
-        learning_rate: float,
+        config: Config,
     ) -> None:
         self.model, self.inputs, self.objective, self.generator = model, inputs, objective, generator
         on_gpu = generator.device.type == "cuda"
-        self.optimizer = Adam(model.named_parameters(), learning_rate)
+        self.optimizer = Adam(model.named_parameters(), config.learning_rate)
         self.recordable = on_gpu and inputs.num_nodes <= cost.LARGEST_RECORDED
         self.stream = torch.cuda.Stream(generator.device) if self.recordable else None  # type: ignore[no-untyped-call]
         self.recorded: dict[bool, tuple[torch.cuda.CUDAGraph, LossTerms]] = {}
         self.has_run: set[bool] = set()
         self.num_steps = 0
+        self.warm_up = config.warm_up
+        self.warmth = torch.ones((), device=generator.device) if config.warm_up else None
 
-    def __call__(self, *, value: bool) -> LossTerms:
-        """Take the step; the terms are those before it."""
+    def __call__(self, iteration: int, *, value: bool) -> LossTerms:
+        """Take the step of this iteration; the terms are those before it."""
         self.num_steps += 1
+        if self.warmth is not None:
+            self.warmth.fill_(min(1.0, iteration / (self.warm_up + 1)))
+        if iteration == self.warm_up + 1:
+            self._begin_prior()
         if not self.recordable:
             return self._step(value)
         if self.num_steps <= WARM_UP or value not in self.has_run:
@@ -66,7 +72,13 @@ class Step:
 
     def _step(self, value: bool) -> LossTerms:
         self.optimizer.zero_grad()
-        terms = self.objective(self.model, self.model.encode(self.inputs), self.generator, value=value)
+        terms = self.objective(self.model, self.inputs, self.generator, value=value, warmth=self.warmth)
         terms.total.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        return LossTerms(terms.reconstruction.detach(), terms.kl.detach())
+        return terms.detached()
+
+    @torch.no_grad()
+    def _begin_prior(self) -> None:
+        """From here on the KL counts in full, and a prior that starts from the embeddings can look at them."""
+        if type(self.model.prior).begin is not Prior.begin:
+            self.model.prior.begin(self.model.encode(self.inputs), self.model.seen(self.inputs), self.generator)

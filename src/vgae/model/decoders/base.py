@@ -16,7 +16,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vgae.model.spec import Spec, register
+from vgae.model.spec import Spec
 from vgae.ops import Factors, LogitRows
 
 
@@ -80,6 +80,9 @@ class DecoderSpec(Spec):
         """The decoder of embeddings of so many dimensions; its weights are drawn from the generator."""
         return _Weightless(self)
 
+    def check(self, latent_dim: int) -> None:
+        """Refuse a number of dimensions that it cannot do with; most take any."""
+
     def factors(self, z: Tensor) -> Factors | None:  # noqa: ARG002 - of those that have factors
         """The factors at these embeddings."""
         return None
@@ -105,13 +108,3 @@ class _Weightless(Decoder):
 
     def logits(self, z: Tensor, pairs: Tensor) -> Tensor:
         return self.spec.logits(z, pairs)
-
-
-@register("decoder", "inner_product")
-@dataclass(frozen=True)
-class InnerProduct(DecoderSpec):
-    """logit_ij = z_i·z_j, the paper's decoder."""
-
-    def factors(self, z: Tensor) -> Factors:
-        """q = k = z."""
-        return Factors(z)

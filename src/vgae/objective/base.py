@@ -1,0 +1,78 @@
+"""One step's loss: a posterior, a draw from it, and what the two terms make of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from vgae.likelihood.positive_pairs import Observed
+from vgae.model.autoencoder import AutoEncoder
+from vgae.model.decoders import Decoder
+from vgae.model.inputs import EncoderInputs
+from vgae.model.posteriors import Posterior
+from vgae.objective.collapse import num_active_dimensions
+from vgae.objective.weighting import LossTerms, Weighting
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the loss is made of beside its weighting."""
+
+    observed: Observed = field(default_factory=Observed)
+    mask_links: float = 0.0  # the share of links that is hidden from the encoder in each step
+    free_bits: float = 0.0  # nats of KL per dimension that cost nothing
+
+
+class Objective:
+    """The loss of one step; the two objectives differ in how they sum over pairs."""
+
+    weighting: Weighting
+    given: Terms
+
+    def reconstruction(self, decoder: Decoder, z: Tensor, generator: torch.Generator, *, value: bool) -> Tensor:
+        """R, not scaled; without `value` NaN with the right gradient, where the value costs extra."""
+        raise NotImplementedError
+
+    def __call__(
+        self,
+        model: AutoEncoder,
+        inputs: EncoderInputs,
+        generator: torch.Generator,
+        *,
+        value: bool = True,
+        warmth: Tensor | None = None,
+    ) -> LossTerms:
+        """The terms at one draw from the posterior; `warmth` is the share of the KL that counts yet."""
+        posterior = model.encode(inputs.in_step(generator, self.given.mask_links))
+        return self.at(model, posterior, inputs, generator, value=value, warmth=warmth)
+
+    def at(
+        self,
+        model: AutoEncoder,
+        posterior: Posterior,
+        inputs: EncoderInputs,
+        generator: torch.Generator,
+        *,
+        value: bool = True,
+        warmth: Tensor | None = None,
+    ) -> LossTerms:
+        """The same at a posterior that is given."""
+        z = posterior.sample(generator)
+        reconstruction = self.reconstruction(model.decoder, z, generator, value=value)
+        kl = total_kl(model.kl(posterior, z, inputs), z.shape[1], self.given.free_bits)
+        terms = self.weighting.terms(reconstruction, kl if warmth is None else warmth * kl)
+        return terms.with_active(num_active_dimensions(posterior)) if value else terms
+
+
+def total_kl(kl: Tensor, latent_dim: int, free_bits: float = 0.0) -> Tensor:
+    """Σ_i KL(q(z_i) ‖ p(z_i)); with free bits λ, less than λ per dimension, on average over nodes, counts as λ.
+
+    N Σ_d max(λ, 1/N Σ_i KL_id),   or N max(λd, 1/N Σ_i KL_i) where the KL is no sum over dimensions.
+    """
+    if not free_bits:
+        return kl.sum(dim=1).sum() if kl.dim() == 2 else kl.sum()
+    if kl.dim() == 2:
+        return len(kl) * kl.mean(dim=0).clamp(min=free_bits).sum()
+    return len(kl) * kl.mean().clamp(min=free_bits * latent_dim)
