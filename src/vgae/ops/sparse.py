@@ -59,12 +59,25 @@ class SparseMatrix:
         self.rows = _Rows.of(matrix, target)
         self.rows_of_transpose = self.rows if symmetric else _Rows.of(matrix.T.tocsr(), target)
 
-    def with_values(self, values: Tensor) -> SparseMatrix:
-        """A symmetric matrix with other values at the same places; they have to be symmetric too."""
-        if self.rows_of_transpose is not self.rows:
-            raise TypeError("Other values are possible in a symmetric matrix only.")
+    def with_values(self, values: Tensor, of_transpose: Tensor | None = None) -> SparseMatrix:
+        """The matrix with other values at the same places, by rows, and those of its transpose by its own rows.
+
+        A symmetric matrix needs the first only; they have to be symmetric too.
+        """
+        symmetric = self.rows_of_transpose is self.rows
+        if symmetric != (of_transpose is None):
+            raise TypeError("Values of the transpose are for a matrix that is not symmetric.")
         other = copy(self)
         other.rows = other.rows_of_transpose = replace(self.rows, values=values)
+        if of_transpose is not None:
+            other.rows_of_transpose = replace(self.rows_of_transpose, values=of_transpose)
+        return other
+
+    def transposed(self) -> SparseMatrix:
+        """Mᵀ, which is laid out already."""
+        other = copy(self)
+        other.shape = (self.shape[1], self.shape[0])
+        other.rows, other.rows_of_transpose = self.rows_of_transpose, self.rows
         return other
 
     def __matmul__(self, dense: Tensor) -> Tensor:

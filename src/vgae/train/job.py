@@ -46,6 +46,11 @@ class Job:
         return self.graph.num_features or self.graph.num_nodes
 
     @cached_property
+    def labels(self) -> Graph:
+        """The graph that is predicted: without its directions where the decoder is symmetric and cannot tell them."""
+        return self.graph.told_apart(not self.outline.decoder.symmetric)
+
+    @cached_property
     def outline(self) -> AutoEncoder:
         """The model with the shapes of its weights, and no memory for them."""
         return self.config.composition.outline(self.input_dim)
