@@ -200,7 +200,8 @@ def test_run_keeps_the_part_and_its_options(split: vgae.LinkSplit, tmp_path: Pat
     model.save(tmp_path / "run", split=split)
     config = json.loads((tmp_path / "run" / "config.json").read_text())["config"]
     assert config["decoder"] == "shifted:shift=2.5"
-    assert (config["encoder"], config["posterior"], config["prior"]) == ("gcn", "normal", "standard_normal")
+    assert config["encoder"] == "gcn:layers=2,dropout=0.0,residual=False,unit_rows=False"
+    assert (config["posterior"], config["prior"]) == ("normal", "standard_normal")
     loaded = vgae.load(tmp_path / "run")
     assert loaded.decoder == Shifted(2.5)
     assert loaded.encoder is None  # that of the model

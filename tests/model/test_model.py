@@ -12,7 +12,7 @@ from torch.distributions import kl_divergence as torch_kl
 from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.model.decoders import DecoderSpec, InnerProduct
-from vgae.model.encoders import EncoderSpec, GCNEncoder
+from vgae.model.encoders import GCN, EncoderSpec, GCNEncoder
 from vgae.model.inputs import EncoderInputs, normalized_adjacency
 from vgae.model.kl import kl_divergence
 from vgae.model.posteriors import DeltaPosterior, NormalPosterior, Posterior, PosteriorSpec
@@ -92,7 +92,7 @@ def test_every_encoder_treats_sparse_dense_and_identity_features_alike(graph: Gr
 
 
 def test_gcn_is_the_papers_equation(graph: Graph) -> None:
-    module = GCNEncoder(graph.num_features, 8, HEADS, generator()).double()
+    module = GCNEncoder(GCN(), graph.num_features, 8, HEADS, generator()).double()
     found = module(EncoderInputs.from_graph(graph))
     propagation = dense_propagation(graph)
     features = torch.tensor(sp.csr_array(graph.features).toarray(), dtype=torch.float64)
@@ -102,7 +102,7 @@ def test_gcn_is_the_papers_equation(graph: Graph) -> None:
 
 
 def test_weights_start_glorot_uniform() -> None:
-    module = GCNEncoder(1000, 200, {"mean": 50, "log_std": 50}, generator())
+    module = GCNEncoder(GCN(), 1000, 200, {"mean": 50, "log_std": 50}, generator())
     for parameter in (module.input_weight, *module.head_weights.values()):
         weight = parameter.detach()
         bound = (6 / sum(weight.shape)) ** 0.5

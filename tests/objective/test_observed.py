@@ -1,6 +1,7 @@
 """What is observed of a graph, with or without the diagonal, by ones or by soft labels: against the dense loss."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,14 +135,15 @@ def test_soft_label_is_learned_as_a_probability() -> None:
 
 def test_kl_weights_and_labels_reach_the_training(graph: Graph) -> None:
     """Each option is a number in the loss that training logs first: the same draw, another loss."""
+    kinds: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "soft": {"soft_labels": True},
+        "bare": {"diagonal": False},
+        "beta": {"beta": 3.0},
+    }
     first = {
         name: vgae.VGAE(iterations=1, hidden_dim=4, latent_dim=2, **options).fit(graph).history_[0]
-        for name, options in {
-            "plain": {},
-            "soft": {"soft_labels": True},
-            "bare": {"diagonal": False},
-            "beta": {"beta": 3.0},
-        }.items()
+        for name, options in kinds.items()
     }
     plain = first["plain"]
     assert first["beta"].kl == pytest.approx(3 * plain.kl, rel=1e-6)

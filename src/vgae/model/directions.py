@@ -39,21 +39,16 @@ class Directions:
         return SparseMatrix(matrix.astype(np.float32), device=self.device)
 
     @cached_property
-    def entries(self) -> tuple[_Entries, _Entries]:
-        """What the places of Ã_out and of its transpose stand for."""
-        laid_out = self.outgoing
-        return _Entries(self.graph, laid_out, self.device), _Entries(self.graph, laid_out.transposed(), self.device)
+    def entries(self) -> _Entries:
+        """What the places of Ã_out stand for."""
+        return _Entries(self.graph, self.outgoing, self.device)
 
     def masked(self, kept: Tensor) -> SparseMatrix:
         """Ã_out of the graph without the edges that are hidden; `kept` says which stay, and at its end the diagonal."""
-        by_rows, by_columns = self.entries
-        there, back = by_rows.values(kept), by_columns.values(kept)
-        bare, ones = self.outgoing.with_values(there, back), torch.ones(self.graph.num_nodes, 1, device=kept.device)
-        out, into = (bare @ ones)[:, 0].rsqrt(), (bare.transposed() @ ones)[:, 0].rsqrt()
-        return self.outgoing.with_values(
-            there * (out[by_rows.rows] * into[by_rows.columns]),
-            back * (into[by_columns.rows] * out[by_columns.columns]),
-        )
+        at, values = self.entries, self.entries.weights * kept[self.entries.edges]
+        bare = self.outgoing.with_values(values)
+        out, into = (bare @ at.ones)[:, 0].rsqrt(), (bare.transposed() @ at.ones)[:, 0].rsqrt()
+        return self.outgoing.with_values(values * (out[at.rows] * into[at.columns]))
 
 
 class _Entries:
@@ -72,7 +67,4 @@ class _Entries:
         weights: Any = np.append(of_edge, 1.0)[places].astype(np.float32)
         self.rows, self.columns = torch.tensor(i, device=device), torch.tensor(j, device=device)
         self.edges, self.weights = torch.tensor(places, device=device), torch.tensor(weights, device=device)
-
-    def values(self, kept: Tensor) -> Tensor:
-        """The weights, zero where the edge is hidden."""
-        return self.weights * kept[self.edges]
+        self.ones = torch.ones(graph.num_nodes, 1, device=device)

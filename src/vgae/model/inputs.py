@@ -67,9 +67,11 @@ class EncoderInputs:
     @property
     def unit_features(self) -> Features:
         """X with rows of length one (rows of zeros stay); without features I, whose rows have that length."""
-        if isinstance(self.features, Tensor):
-            return torch.nn.functional.normalize(self.features, dim=1)
-        return None if self.features is None else self.of_graph.unit_features
+        if self.features is None:
+            return None
+        if isinstance(self.features, Tensor) and (self.layout is None or self.features is not self.layout.features):
+            return torch.nn.functional.normalize(self.features, dim=1)  # not those of the graph
+        return self.of_graph.unit_features
 
     @property
     def laplacian(self) -> SparseMatrix:
@@ -101,6 +103,18 @@ class EncoderInputs:
             return values
         draws = torch.rand(values.shape, generator=self.generator, dtype=values.dtype, device=values.device)
         return values * (draws >= rate) / (1 - rate)
+
+    def dropout_rows(self, values: Tensor, rate: float) -> Tensor:
+        """The same with whole rows: what dropout of the entries of I makes of I @ values."""
+        if not rate or self.generator is None:
+            return values
+        return values * self.dropout(torch.ones_like(values[:, :1]), rate)
+
+    def dropout_entries(self, matrix: SparseMatrix, rate: float) -> SparseMatrix:
+        """The same with the stored entries of a matrix; zeros stay zeros."""
+        if not rate or self.generator is None:
+            return matrix
+        return matrix.with_values(self.dropout(matrix.rows.values, rate))
 
 
 class Layout:
@@ -164,7 +178,7 @@ class Mask:
     def drawn(self, share: float, generator: torch.Generator) -> Tensor:
         """Which edges stay where a random share is hidden, whatever their number; the diagonal, at the end, does."""
         draws = torch.rand(self.num_edges + 1, generator=generator, device=self.weights.device)
-        draws[-1] = 1.0
+        draws[-1:].fill_(1.0)  # the diagonal; a kernel, which can be recorded, where assignment copies from the host
         return draws >= share
 
     def propagation_of(self, kept: Tensor) -> SparseMatrix:

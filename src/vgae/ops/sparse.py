@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,26 +60,26 @@ class SparseMatrix:
         self.rows = _Rows.of(matrix, target)
         self.rows_of_transpose = self.rows if symmetric else _Rows.of(matrix.T.tocsr(), target)
 
-    def with_values(self, values: Tensor, of_transpose: Tensor | None = None) -> SparseMatrix:
-        """The matrix with other values at the same places, by rows, and those of its transpose by its own rows.
-
-        A symmetric matrix needs the first only; they have to be symmetric too.
-        """
-        symmetric = self.rows_of_transpose is self.rows
-        if symmetric != (of_transpose is None):
-            raise TypeError("Values of the transpose are for a matrix that is not symmetric.")
+    def with_values(self, values: Tensor) -> SparseMatrix:
+        """The matrix with other values at the same places; those of a symmetric one have to be symmetric too."""
         other = copy(self)
         other.rows = other.rows_of_transpose = replace(self.rows, values=values)
-        if of_transpose is not None:
-            other.rows_of_transpose = replace(self.rows_of_transpose, values=of_transpose)
+        if self.rows_of_transpose is not self.rows:
+            other.rows_of_transpose = replace(self.rows_of_transpose, values=values[self._order_of_transpose])
         return other
 
     def transposed(self) -> SparseMatrix:
         """Mᵀ, which is laid out already."""
         other = copy(self)
+        other.__dict__.pop("_order_of_transpose", None)  # that of this matrix
         other.shape = (self.shape[1], self.shape[0])
         other.rows, other.rows_of_transpose = self.rows_of_transpose, self.rows
         return other
+
+    @cached_property
+    def _order_of_transpose(self) -> Tensor:
+        """Which entry of the matrix each entry of its transpose is: by columns, and by rows within them."""
+        return torch.argsort(self.rows.columns, stable=True)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         result: Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -51,9 +52,11 @@ class Config(Options):
     learning_rate: float = option(0.01, above=0, help="Adam's learning rate.", search=(1e-3, 1e-1))
     objective: str = option("auto", choices=OBJECTIVES, help="exact, sampled or auto.")
     weighting: str = option("paper", choices=tuple(WEIGHTINGS), help="paper or elbo.")
-    beta: float = option(1.0, least=0, help="What the KL is multiplied by.", search=(0.01, 10.0))
+    beta: float = option(1.0, least=0, most=1e6, help="What the KL is multiplied by.", search=(0.01, 10.0))
     warm_up: int = option(0, most=10**9, help="Iterations over which the KL comes in, from nothing to its full weight.")
-    free_bits: float = option(0.0, least=0, help="Nats of KL per dimension that cost nothing.", search=(0.0, 1.0))
+    free_bits: float = option(
+        0.0, least=0, most=1e3, help="Nats of KL per dimension that cost nothing.", search=(0.0, 1.0)
+    )
     mask_links: float = option(
         0.0,
         least=0,
@@ -115,6 +118,12 @@ class Config(Options):
     def weighting_for(self, graph: Graph) -> Weighting:
         """The scale factors of the loss on a training graph."""
         return Weighting.named(self.weighting, graph, num_ones=self.terms.observed.num_ones(graph), beta=self.beta)
+
+    def log_odds(self, graph: Graph) -> float:
+        """Of a link among all pairs, as the loss counts ones and zeros: 0 with the paper's weighting."""
+        num_ones = self.terms.observed.num_ones(graph)
+        odds = max(num_ones, 1.0) / max(graph.num_nodes**2 - num_ones, 1.0)
+        return math.log(self.weighting_for(graph).positive_weight * odds)
 
     def view(self, graph: Graph) -> Graph:
         """What the model sees of a graph: all of it, or all but the features."""

@@ -100,6 +100,7 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
 
     inputs = EncoderInputs.from_graph(job.graph, device)
     model = config.composition.build(job.input_dim, init).to(device)
+    model.decoder.begin(config.log_odds(job.graph))
     best = Best(model, config.early_stopping)
     step = Step(model, inputs, _make_objective(job, model, choice), generator, config)
     progress = Progress(step, best, choice, started)
@@ -124,7 +125,7 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     best.apply(model)
     with torch.no_grad():
         latent = model.encode(inputs).parameters()
-    for values in latent.values():
+    for values in (*latent.values(), *model.decoder.parameters()):
         _require_finite(values, best.iteration, job)
     seconds = progress.seconds
     latent = {name: values.cpu().contiguous() for name, values in latent.items()}

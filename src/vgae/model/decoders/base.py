@@ -5,19 +5,25 @@ A decoder that can, declares its factors,
     logit_ij = q_i·k_j + r_i + c_j   with q, k, r, c functions of Z,
 
 and thereby trains with the exact objective over all pairs. The inner product of the paper has q = k = Z and no biases.
-A decoder without factors gives the logits of single pairs and trains with the sampled objective.
+Where k is q (k=None) and both biases are one tensor, half of the pairs are enough for a sweep over all of them. A
+decoder without factors gives the logits of single pairs and trains with the sampled objective.
+
+A number of each node beside its position (a bias, a mass) is the last dimension of z: so it has a posterior and a
+prior, is drawn with the rest, and is there for a node that training has not seen.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from vgae.errors import InputError
 from vgae.model.spec import Spec
 from vgae.ops import Factors, LogitRows
+from vgae.options import option
 
 
 class Decoder(nn.Module):
@@ -25,6 +31,8 @@ class Decoder(nn.Module):
 
     symmetric: bool = True
     factorised: bool = True
+    mirrored: bool = True  # whether symmetric factors have k = q and one bias, so that half of a sweep is enough
+    likeness: str = "cosine"  # what `similar` gives: cosine, or nearness, 1 / (1 + distance)
 
     def factors(self, z: Tensor) -> Factors | None:
         """The factors at these embeddings, or None where there are none."""
@@ -37,6 +45,30 @@ class Decoder(nn.Module):
     def rows(self, z: Tensor) -> LogitRows:
         """The logits of all pairs by rows: from the factors, or pair by pair where there are none."""
         return self.factors(z) or _PairByPair(self, z)
+
+    def begin(self, log_odds: float) -> None:
+        """Called once before training with the log-odds of a link as the loss counts them; a bias may start there."""
+
+    def position(self, z: Tensor) -> Tensor:
+        """The dimensions of z in which nodes are alike or not: all but a bias or a mass."""
+        return z
+
+    def likeness_of(self, z: Tensor) -> LogitRows:
+        """How much alike nodes are, by rows: the cosines of their positions, or how near they are."""
+        at = self.position(z)
+        return _Nearness(at) if self.likeness == "nearness" else Factors(nn.functional.normalize(at, dim=1))
+
+    def bound(self, reach: Tensor) -> Tensor:
+        """A number that no logit exceeds, nor what it is made of, where |z_id| ≤ reach_d (1×d, in double precision).
+
+        Here: of factors whose size grows with that of z, or at that one point; a decoder that does otherwise says how.
+        """
+        factors = self.factors(reach)
+        if factors is None:
+            return self.logits(reach, torch.zeros(1, 2, dtype=torch.int64, device=reach.device)).abs().max()
+        biases = (factors.row_bias, factors.column_bias)
+        product = (factors.q.abs() * factors.columns.abs()).sum()
+        return product + sum((bias.abs().sum() for bias in biases if bias is not None), start=product.new_zeros(()))
 
     def require_factors(self, z: Tensor) -> Factors:
         """The factors, where nothing can be done without."""
@@ -66,6 +98,69 @@ class _PairByPair:
         return self.decoder.logits(self.z, torch.cartesian_prod(rows, columns)).view(len(rows), len(columns))
 
 
+@dataclass(frozen=True, eq=False)
+class _Nearness:
+    """1 / (1 + ‖z_i - z_j‖) by rows: larger is nearer, as it is with cosines."""
+
+    z: Tensor
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.z)
+
+    @property
+    def device(self) -> torch.device:
+        return self.z.device
+
+    def block(self, rows: Tensor, first: int = 0) -> Tensor:
+        return 1 / (1 + distances(self.z[rows], self.z[first:]))
+
+
+def distances(left: Tensor, right: Tensor) -> Tensor:
+    """‖a_i - b_j‖ for all rows of two matrices, by differences: products would cancel where points are near."""
+    return torch.cdist(left, right, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def squared_distances(z: Tensor, pairs: Tensor) -> Tensor:
+    """‖z_i - z_j‖² of M×2 pairs, by differences."""
+    sources, targets = pairs.unbind(dim=1)
+    return (z.index_select(0, sources) - z.index_select(0, targets)).square().sum(dim=1)
+
+
+class BiasedDecoder(Decoder):
+    """A decoder with a bias b that is learned: it is what makes a sparse graph likely where embeddings say nothing.
+
+    It starts from the given number, or (None) from the log-odds of a link as the loss counts them: 0 with the paper's
+    weighting, under which ones and zeros weigh the same, and those of the graph's density under the true bound.
+    """
+
+    def __init__(self, bias: float | None) -> None:
+        super().__init__()
+        self.starts_at = bias
+        self.bias = learned(0.0 if bias is None else bias)
+
+    def begin(self, log_odds: float) -> None:
+        """Start from the log-odds, unless another number was given."""
+        if self.starts_at is None:
+            nn.init.constant_(self.bias, log_odds)
+
+
+def learned(start: float) -> nn.Parameter:
+    """A number to learn."""
+    return nn.Parameter(torch.tensor(start, dtype=torch.float32))
+
+
+def bias_option() -> Any:
+    """What the bias of a `BiasedDecoder` starts from."""
+    return option(
+        None,
+        least=-1000,
+        most=1000,
+        help="What the learned bias starts from; none: the log-odds of a link, as the loss counts them.",
+        search=(-10.0, 10.0),
+    )
+
+
 class DecoderSpec(Spec):
     """A kind of decoder.
 
@@ -82,6 +177,11 @@ class DecoderSpec(Spec):
 
     def check(self, latent_dim: int) -> None:
         """Refuse a number of dimensions that it cannot do with; most take any."""
+
+    def require_dimensions(self, latent_dim: int, least: int, why: str) -> None:
+        """Refuse fewer dimensions than these."""
+        if latent_dim < least:
+            raise InputError(f"latent_dim: the decoder {self.name} needs at least {least}, {why}; got {latent_dim}.")
 
     def factors(self, z: Tensor) -> Factors | None:  # noqa: ARG002 - of those that have factors
         """The factors at these embeddings."""

@@ -16,10 +16,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from vgae.model.encoders.base import Encoder, EncoderSpec, glorot
+from vgae.model.encoders.base import (
+    Encoder,
+    EncoderCost,
+    EncoderSpec,
+    by_head,
+    dropout_option,
+    glorot,
+    glorot_heads,
+    project,
+    side_by_side,
+    unit_rows_option,
+)
 from vgae.model.inputs import EncoderInputs
 from vgae.model.spec import register
-from vgae.options import option
 
 WAYS = ("out", "in", "own")
 
@@ -28,23 +38,22 @@ class DirectedEncoder(Encoder):
     """Two layers with weights for outgoing links, for incoming ones, and for the node itself."""
 
     def __init__(
-        self, sizes: tuple[int, int], heads: Mapping[str, int], dropout: float, generator: torch.Generator
+        self, spec: Directed, sizes: tuple[int, int], heads: Mapping[str, int], generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.heads, self.dropout = dict(heads), dropout
-        width = sum(heads.values())
+        self.spec = spec
         self.input_weights = nn.ParameterDict({way: glorot(*sizes, generator) for way in WAYS})
-        self.head_weights = nn.ParameterDict({way: glorot(sizes[1], width, generator) for way in WAYS})
+        self.out_weights, self.in_weights, self.own_weights = (glorot_heads(sizes[1], heads, generator) for _ in WAYS)
 
     def forward(self, inputs: EncoderInputs) -> dict[str, Tensor]:
         """The output of each head, by name."""
-        projected = {
-            way: weight if inputs.features is None else inputs.features @ weight
-            for way, weight in self.input_weights.items()
-        }
-        hidden = inputs.dropout(torch.relu(_along(inputs, projected)), self.dropout)
-        outputs = _along(inputs, {way: hidden @ weight for way, weight in self.head_weights.items()})
-        return dict(zip(self.heads, torch.split(outputs, list(self.heads.values()), dim=1), strict=True))
+        spec, joined = self.spec, side_by_side(self.input_weights)
+        projected = project(inputs, joined, unit_rows=spec.unit_rows, dropout=spec.dropout)
+        hidden = torch.relu(_along(inputs, by_head(projected, self.input_weights)))
+        hidden = inputs.dropout(hidden, spec.dropout)
+        weights = {"out": self.out_weights, "in": self.in_weights, "own": self.own_weights}
+        outputs = _along(inputs, {way: hidden @ side_by_side(weight) for way, weight in weights.items()})
+        return by_head(outputs, self.own_weights)
 
 
 def _along(inputs: EncoderInputs, values: Mapping[str, Tensor]) -> Tensor:
@@ -55,12 +64,24 @@ def _along(inputs: EncoderInputs, values: Mapping[str, Tensor]) -> Tensor:
 @register("encoder", "directed")
 @dataclass(frozen=True)
 class Directed(EncoderSpec):
-    """Two layers that go along the links, against them, and stay at the node, each with weights of its own."""
+    """Two layers along the links, against them, and at the node itself, each with weights of its own."""
 
-    dropout: float = option(0.0, least=0, most=0.95, help="Share of H that a step sets to zero.", search=(0.0, 0.7))
+    dropout: float = dropout_option()
+    unit_rows: bool = unit_rows_option()
 
     def build(
         self, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator
     ) -> DirectedEncoder:
         """The network with Glorot-uniform weights."""
-        return DirectedEncoder((input_dim, hidden_dim), heads, self.dropout, generator)
+        return DirectedEncoder(self, (input_dim, hidden_dim), heads, generator)
+
+    def cost(self, hidden_dim: int, heads: Mapping[str, int]) -> EncoderCost:
+        """Three times the weights of two layers, propagated both ways."""
+        outputs, ways = sum(heads.values()), len(WAYS)
+        return EncoderCost(
+            projected=ways * hidden_dim,
+            propagated=2 * (hidden_dim + outputs),
+            held=(ways + 1) * (hidden_dim + outputs),
+            returning=(ways + 2) * hidden_dim + ways * outputs,
+            dropout=self.dropout > 0,
+        )
