@@ -51,8 +51,8 @@ class SplitOptions(Options):
     direction_task: str = option(
         "any",
         choices=DIRECTION_TASKS,
-        help="Which links of a directed graph are held out, and against what: any, against any pairs that are no links; "
-        "reversed, links that go one way against their other way; mutual, one way of links that go both ways against "
+        help="Which links of a directed graph are held out, and against what: any, against all pairs that are no "
+        "links; reversed, links that go one way against their other way; mutual, one way of links that go both ways against "
         "the other way of links that go one way.",
     )
     time: str | None = option(
