@@ -46,6 +46,8 @@ SPECS = (
     "mlp",
     "mlp:layers=3,hops=1,unit_rows=true",
     "mlp:hops=0",
+    "directed",
+    "directed:unit_rows=true",
 )
 SMALL = {"iterations": 8, "eval_every": 2, "hidden_dim": 6, "latent_dim": 3, "device": "cpu"}
 
@@ -146,11 +148,23 @@ def mlp(spec: Any, propagation: Any, features: Any, weights: Matrices) -> Matric
     return {head: hops @ hidden @ weights[f"head_weights.{head}"] for head in HEADS}
 
 
+def directed(spec: Any, propagation: Any, features: Any, weights: Matrices) -> Matrices:  # noqa: ARG001
+    """Of links without directions, in which along and against are the same; tests of directions have the others."""
+
+    def along(values: Any, names: Mapping[str, str]) -> Any:
+        out, into, own = (values @ weights[names[way]] for way in ("out", "in", "own"))
+        return propagation @ (out + into) + own
+
+    hidden = relu(along(features, {way: f"input_weights.{way}" for way in ("out", "in", "own")}))
+    return {head: along(hidden, {way: f"{way}_weights.{head}" for way in ("out", "in", "own")}) for head in HEADS}
+
+
 REFERENCES: dict[str, Callable[[Any, Any, Any, Matrices], Matrices]] = {
     "gcn": gcn,
     "linear": linear,
     "normalized": normalized,
     "mlp": mlp,
+    "directed": directed,
 }
 
 

@@ -70,7 +70,7 @@ def test_each_link_is_hidden_by_itself_with_the_same_probability() -> None:
     inputs, source = EncoderInputs.from_graph(graph), generator(7)
     mask = inputs.of_graph.mask
     places = torch.argsort(mask.places, stable=True)[: 2 * graph.num_edges : 2]  # one entry of each link
-    drawn = [mask.drawn(share, source).rows.values[places] == 0 for _ in range(repeats)]
+    drawn = [mask.propagation_of(mask.drawn(share, source)).rows.values[places] == 0 for _ in range(repeats)]
     hidden = torch.stack(drawn).double().numpy()
     counts = hidden.sum(axis=0)
     # of each link over all draws

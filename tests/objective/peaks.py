@@ -1,6 +1,6 @@
 """Memory of trainings, as a process of its own, because freed memory that a process keeps is part of what is measured.
 
-python peaks.py JSON    one line for each [nodes, links per node, features, objective, options]: estimate / measured peak;
+python peaks.py JSON    one line for each [nodes, links per node, features, objective, options]: estimate / measured,
 from small to large, because the system tells the highest mark only
 python peaks.py limit   trains what needs 0.3 GB where the process may take 0.1 GB more than it has
 """

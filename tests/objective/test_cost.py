@@ -109,6 +109,8 @@ def test_tensors_are_predicted_to_within_a_fifth(
         ("normalized:dropout=0.3", "none", "sampled", 16, 0.3),
         ("mlp", "dense", "exact", 16, 0.3),
         ("mlp:layers=4,dropout=0.5", "sparse", "sampled", 16, 0.0),
+        ("directed", "sparse", "exact", 16, 0.0),
+        ("directed:dropout=0.3,unit_rows=true", "dense", "sampled", 16, 0.3),
     ],
 )
 def test_tensors_of_every_encoder_are_predicted_to_within_a_fifth(

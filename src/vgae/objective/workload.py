@@ -89,7 +89,7 @@ class Workload:
             feature_entries=0 if matrix is None else int(matrix.size),
             sparse_features=sp.issparse(matrix),
             composition=composition,
-            num_negatives=2 * graph.num_edges if num_negatives is None else num_negatives,
+            num_negatives=graph.told_apart(not decoder.symmetric).num_arcs if num_negatives is None else num_negatives,
             symmetric=decoder.symmetric,
             factorised=decoder.factorised,
             mask_links=mask_links,
@@ -176,7 +176,9 @@ class Workload:
         return 2 * self.num_edges * self._entry() + self._index() * self.num_nodes
 
     def _propagation(self) -> float:
-        return self.entries * self._entry() + self._index() * self.num_nodes
+        """Ã, and for some encoders the same along the links and against them."""
+        times = 3 if self.encoder.along_links else 1
+        return times * (self.entries * self._entry() + self._index() * self.num_nodes)
 
     def _features(self) -> float:
         """X on the device, for some encoders with rows of length one too; a sparse one is laid out both ways."""

@@ -89,8 +89,9 @@ class Config(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for family, name in PRESETS[self.model].items():
-            if getattr(self, family) == find(family, name):
+        posterior = self.value_of("posterior")
+        for family in FAMILIES:
+            if getattr(self, family) == own_part(self.model, family, posterior):
                 object.__setattr__(self, family, None)  # given or not, it is the same model
 
         self.composition.check()
@@ -100,9 +101,7 @@ class Config(Options):
         value = getattr(self, name)
         if value is not None or name not in FAMILIES:
             return value
-        if name == "prior" and self.value_of("posterior").space == SPHERE:
-            return find("prior", SPHERICAL_PRIOR)
-        return find(name, PRESETS[self.model][name])
+        return own_part(self.model, name, self.value_of("posterior") if name == "prior" else None)
 
     @property
     def composition(self) -> Composition:
@@ -128,6 +127,13 @@ class Config(Options):
     def view(self, graph: Graph) -> Graph:
         """What the model sees of a graph: all of it, or all but the features."""
         return graph if self.features or graph.features is None else graph.without_features()
+
+
+def own_part(model: str, family: str, posterior: PosteriorSpec | None = None) -> Any:
+    """The part that a model has unless another is given; the prior is one that goes with the posterior."""
+    if family == "prior" and posterior is not None and posterior.space == SPHERE:
+        return find("prior", SPHERICAL_PRIOR)
+    return find(family, PRESETS[model][family])
 
 
 def choose_device(name: str) -> torch.device:

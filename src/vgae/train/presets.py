@@ -25,8 +25,7 @@ TRIAL_ITERATIONS = 100  # of the two trainings that try whether features help
 TRIAL_MARGIN = 0.01  # by which the mean of AUC and AP has to be better for features to be left out
 
 # One variational model for accuracy, its KL in the loss as the weighting has it. Chosen among 17 by the validation
-# scores of splits 0 to 2 of Cora, Citeseer and Pubmed; on the test pairs of ten splits (AUC / AP) 95.6 / 96.1,
-# 97.1 / 97.4 and 97.9 / 98.1 (docs/models.md).
+# scores of splits 0 to 2 of Cora, Citeseer and Pubmed; docs/models.md has its scores on the test pairs of ten splits.
 ACCURATE: dict[str, Any] = {
     "model": "vgae",
     "encoder": "normalized:hops=1,scale=3,unit_rows=true",

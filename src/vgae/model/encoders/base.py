@@ -39,6 +39,7 @@ class EncoderCost:
     joined: bool = False  # whether all weights are joined for one product, whose gradient is there beside theirs
     unit_rows: bool = False  # whether X is there with rows of length one too
     drops_features: bool = False  # whether entries of X are dropped
+    along_links: bool = False  # whether links are followed by their directions, out and in
 
 
 class EncoderSpec(Spec):
