@@ -2,68 +2,37 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import scipy.sparse as sp
 import torch
+from encoder_equations import (
+    HEADS,
+    REFERENCES,
+    SPECS,
+    dense_features,
+    dense_propagation,
+    generator,
+    spec_of,
+    with_dropout,
+)
 from torch import Tensor
 
-import vgae
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
-from vgae.model.encoders import GCN, Encoder, EncoderSpec, GCNEncoder
+from vgae.model.encoders import GCN, Encoder, GCNEncoder
 from vgae.model.encoders.base import project
 from vgae.model.inputs import EncoderInputs
 from vgae.model.spec import find, registered
-from vgae.runs.checkpoint import FolderCheckpointer
-from vgae.runs.fingerprint import Fingerprint
-from vgae.train.callbacks import Callback
 from vgae.train.config import Config
-from vgae.train.job import Job
-from vgae.train.loop import train
-from vgae.train.presets import ACCURATE, PRESETS
-from vgae.train.state import LogEntry
+from vgae.train.presets import PRESETS
 
-Matrices = dict[str, npt.NDArray[np.float64]]
 ENCODERS = registered("encoder")
 KINDS = ("sparse", "dense", "none")
-HEADS = {"mean": 4, "log_std": 3}
-SPECS = (
-    "gcn",
-    "gcn:layers=3",
-    "gcn:layers=4,residual=true,unit_rows=true",
-    "linear",
-    "linear:hops=1,unit_rows=true",
-    "normalized",
-    "normalized:hops=3,scale=2.5,start=-1.5,unit_rows=true",
-    "mlp",
-    "mlp:layers=3,hops=1,unit_rows=true",
-    "mlp:hops=0",
-    "directed",
-    "directed:unit_rows=true",
-)
-SMALL = {"iterations": 8, "eval_every": 2, "hidden_dim": 6, "latent_dim": 3, "device": "cpu"}
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def spec_of(text: str) -> EncoderSpec:
-    spec = find("encoder", text)
-    assert isinstance(spec, EncoderSpec)
-    return spec
-
-
-def with_dropout(text: str, rate: float) -> str:
-    return f"{text}{',' if ':' in text else ':'}dropout={rate}"
 
 
 def make_graph(num_nodes: int = 30) -> Graph:
@@ -92,80 +61,6 @@ def seen_as(graph: Graph, kind: str) -> EncoderInputs:
 
 def make(text: str, inputs: EncoderInputs, heads: Mapping[str, int] = HEADS) -> Encoder:
     return spec_of(text).build(inputs.input_dim, 5, heads, generator()).double()
-
-
-# ------------------------------------------------------------------------------------------------------ the equations
-
-
-def dense_propagation(graph: Graph) -> npt.NDArray[np.float64]:
-    """Ã as the paper writes it."""
-    with_loops = graph.weighted_adjacency.toarray().astype(np.float64) + np.eye(graph.num_nodes)
-    scale = np.diag(with_loops.sum(axis=1) ** -0.5)
-    found: npt.NDArray[np.float64] = scale @ with_loops @ scale
-    return found
-
-
-def dense_features(graph: Graph, kind: str, *, unit_rows: bool) -> npt.NDArray[np.float64]:
-    if kind == "none":
-        return np.eye(graph.num_nodes)
-    matrix = sp.csr_array(graph.features).toarray().astype(np.float64)
-    return unit(matrix) if unit_rows else matrix
-
-
-def unit(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    lengths = np.sqrt((rows**2).sum(axis=1, keepdims=True))
-    return np.where(lengths > 0, rows / np.where(lengths > 0, lengths, 1), 0.0)
-
-
-def relu(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.maximum(values, 0)
-
-
-def gcn(spec: Any, propagation: Any, features: Any, weights: Matrices) -> Matrices:
-    hidden = relu(propagation @ features @ weights["input_weight"])
-    for layer in range(spec.layers - 2):
-        following = relu(propagation @ hidden @ weights[f"hidden_weights.{layer}"])
-        hidden = hidden + following if spec.residual else following
-    return {head: propagation @ hidden @ weights[f"head_weights.{head}"] for head in HEADS}
-
-
-def linear(spec: Any, propagation: Any, features: Any, weights: Matrices) -> Matrices:
-    hops = np.linalg.matrix_power(propagation, spec.hops)
-    return {head: hops @ features @ weights[f"head_weights.{head}"] for head in HEADS}
-
-
-def normalized(spec: Any, propagation: Any, features: Any, weights: Matrices) -> Matrices:
-    hops = np.linalg.matrix_power(propagation, spec.hops)
-    mean = spec.scale * hops @ unit(features @ weights["head_weights.mean"])
-    return {"mean": mean, "log_std": spec.start + hops @ features @ weights["head_weights.log_std"]}
-
-
-def mlp(spec: Any, propagation: Any, features: Any, weights: Matrices) -> Matrices:
-    hidden = relu(features @ weights["input_weight"])
-    for layer in range(spec.layers - 2):
-        hidden = relu(hidden @ weights[f"hidden_weights.{layer}"])
-    hops = np.linalg.matrix_power(propagation, spec.hops)
-    return {head: hops @ hidden @ weights[f"head_weights.{head}"] for head in HEADS}
-
-
-def directed(spec: Any, propagation: Any, features: Any, weights: Matrices) -> Matrices:  # noqa: ARG001
-    """Of links without directions, in which along and against are the same; tests of directions have the others."""
-
-    def along(values: Any, names: Mapping[str, str]) -> Any:
-        out, into, own = (values @ weights[names[way]] for way in ("out", "in", "own"))
-        return propagation @ (out + into) + own
-
-    hidden = relu(along(features, {way: f"input_weights.{way}" for way in ("out", "in", "own")}))
-    return {head: along(hidden, {way: f"{way}_weights.{head}" for way in ("out", "in", "own")}) for head in HEADS}
-
-
-REFERENCES: dict[str, Callable[[Any, Any, Any, Matrices], Matrices]] = {
-    "gcn": gcn,
-    "linear": linear,
-    "normalized": normalized,
-    "mlp": mlp,
-    "directed": directed,
-}
 
 
 def test_every_encoder_has_an_equation_here() -> None:
@@ -265,7 +160,7 @@ def test_encoder_has_no_other_parameters() -> None:
     assert set(counts) <= set(PRESETS)
 
 
-@pytest.mark.parametrize("text", SPECS)
+@pytest.mark.parametrize("text", [text for text in SPECS if not text.startswith("directed")])
 def test_gae_and_vgae_differ_only_by_the_posterior(graph: Graph, text: str) -> None:
     inputs = EncoderInputs.from_graph(graph)
     gae, vgae_ = (
@@ -384,73 +279,3 @@ def test_residual_connections_need_three_layers() -> None:
     with pytest.raises(InputError, match=r"encoder gcn, residual: .* use layers=3 or more"):
         find("encoder", "gcn:residual=true")
     assert spec_of("gcn:residual=true,layers=3") == GCN(layers=3, residual=True)
-
-
-# ------------------------------------------------------------------------------------------- from training to new nodes
-
-
-@pytest.fixture(scope="module")
-def split() -> vgae.LinkSplit:
-    return vgae.split_links(stochastic_block_model(40, 2, feature_dim=9, seed=5), val=0.1, test=0.1, seed=0)
-
-
-@pytest.mark.parametrize("text", SPECS)
-def test_every_encoder_is_trained_saved_and_loaded_and_embeds_new_nodes(
-    split: vgae.LinkSplit, text: str, tmp_path: Path
-) -> None:
-    model = vgae.VGAE(encoder=text, **SMALL).fit(split.train, validation=split.val)
-    start = Config(encoder=spec_of(text), **SMALL).composition.build(9, generator())  # type: ignore[arg-type]
-    assert any(not torch.equal(weight, start.state_dict()[name]) for name, weight in model.model_.state_dict().items())
-    model.save(tmp_path / "run")
-    loaded = vgae.load(tmp_path / "run")
-    assert loaded.get_params(deep=False)["encoder"] in (None, spec_of(text))
-    pairs = split.test.pairs
-    np.testing.assert_array_equal(loaded.logits(pairs), model.logits(pairs))
-
-    features = sp.csr_array(split.train.features)
-    more = Graph.from_edges(
-        [*split.train.edges.tolist(), (40, 0), (40, 1), (40, 41)],
-        num_nodes=42,
-        features=sp.vstack([features, features[[5, 6]]]).tocsr(),
-    )
-    spec, own = spec_of(text), sp.csr_array(more.features).toarray().astype(np.float64)
-    weights = {name: weight.double().numpy() for name, weight in model.model_.encoder.state_dict().items()}
-    seen = unit(own) if getattr(spec, "unit_rows", False) else own
-    expected = REFERENCES[spec.name](spec, dense_propagation(more), seen, weights)["mean"]
-    np.testing.assert_allclose(loaded.on(more).transform(), expected, rtol=1e-4, atol=1e-5)
-
-
-class StopAfter(Callback):
-    def __init__(self, iteration: int) -> None:
-        self.iteration = iteration
-
-    def on_log(self, entry: LogEntry) -> None:
-        if entry.iteration == self.iteration:
-            raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("objective", ["exact", "sampled"])
-@pytest.mark.parametrize("text", SPECS)
-def test_interrupted_training_with_dropout_and_hidden_links_ends_with_the_same_bits(
-    split: vgae.LinkSplit, text: str, objective: str, tmp_path: Path
-) -> None:
-    options: dict[str, Any] = SMALL | {"objective": objective, "mask_links": 0.4}
-    job = Job.of(split.train, Config(encoder=spec_of(with_dropout(text, 0.3)), **options), split.val)
-    whole = train(job)
-    with pytest.raises(KeyboardInterrupt), FolderCheckpointer(tmp_path, Fingerprint.of(job), every=0) as checkpointer:
-        train(job, StopAfter(4), checkpointer)
-    with FolderCheckpointer(tmp_path, Fingerprint.of(job), every=0) as checkpointer:
-        resumed = train(job, None, checkpointer)
-    for found, expected in (
-        (resumed.model.state_dict(), whole.model.state_dict()),
-        (resumed.latent, whole.latent),
-    ):
-        assert all(torch.equal(found[name], values) for name, values in expected.items())
-    assert [entry.loss for entry in resumed.history] == [entry.loss for entry in whole.history]
-
-
-def test_options_of_the_preset_are_options_of_a_training() -> None:
-    config = Config(**ACCURATE)
-    assert not config.value_of("posterior").deterministic
-    assert config.beta > 0
-    assert config.early_stopping is not None

@@ -198,6 +198,12 @@ class Workload:
         """Rows, columns and links of all entries of Ã, once as arrays and once as tensors, and their keys."""
         return 8 * INT * self.entries if self.mask_links else 0.0
 
+    def _mask(self) -> float:
+        """Row, column, link and weight of every entry of Ã, and of what goes along the links, with its order by column."""
+        if not self.mask_links:
+            return 0.0
+        return self.entries * ((3 * INT + FLOAT) + (4 * INT + FLOAT) * self.encoder.along_links)
+
     def _masked(self) -> float:
         """Which links are hidden, and the values that Ã has without them."""
         return 3 * FLOAT * self.entries if self.mask_links else 0.0
@@ -215,7 +221,7 @@ class Workload:
             + weights
             + ones
             + (INT * self.entries if objective == "sampled" else 0)
-            + ((3 * INT + FLOAT) * self.entries if self.mask_links else 0)
+            + self._mask()
         )
 
     def _step(self, objective: str) -> float:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from vgae.model.encoders.base import (
+    DROPPED,
     Encoder,
     EncoderCost,
     EncoderSpec,
@@ -78,11 +79,13 @@ class Directed(EncoderSpec):
     def cost(self, hidden_dim: int, heads: Mapping[str, int]) -> EncoderCost:
         """Three times the weights of two layers, propagated both ways."""
         outputs, ways = sum(heads.values()), len(WAYS)
+        hidden = hidden_dim * (DROPPED if self.dropout else 1)
         return EncoderCost(
             projected=ways * hidden_dim,
             propagated=2 * (hidden_dim + outputs),
-            held=(ways + 1) * (hidden_dim + outputs),
-            returning=(ways + 2) * hidden_dim + ways * outputs,
+            held=hidden + outputs,
+            returning=hidden + (ways + 2) * hidden_dim,
+            joined=True,
             unit_rows=self.unit_rows,
             drops_features=self.dropout > 0,
             along_links=True,
