@@ -128,7 +128,7 @@ def test_options_of_a_part_are_parameters(split: vgae.LinkSplit) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("nosuch", "decoder: 'nosuch' is not one of inner_product"),
+        ("nosuch", "decoder: 'nosuch' is not one of bilinear, distance"),
         (
             "shifted:shift=much",
             "decoder shifted, shift: a number of at least -10 and of at most 10 is needed",

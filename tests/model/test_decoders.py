@@ -31,7 +31,7 @@ DECODERS = (  # with all kinds of options; the last test of this section sees th
     "bilinear",
     "bilinear:form=full,bias=-1",
     "distance",
-    "distance:scale=0.2,bias=3",
+    "distance:scale=2,bias=3",
     "source_target",
     "source_target:bias=-2",
     "gravity",
@@ -327,7 +327,7 @@ def test_factors_add_their_biases() -> None:
 @pytest.mark.parametrize("norm", [0.1, 1.0, 10.0, 100.0])
 def test_factors_of_distances_do_not_cancel_far_from_the_origin(norm: float) -> None:
     """Points 1 apart, all at this distance from the origin: errors are those of points around the origin."""
-    decoder = Distance(bias=0).build(16, generator())
+    decoder = Distance(scale=1, bias=0).build(16, generator())
     z = 0.2 * torch.randn(200, 16, generator=generator(1)) + norm / 4
     expected = dense("distance", decoder, z)
     with torch.no_grad():

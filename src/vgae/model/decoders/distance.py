@@ -52,9 +52,15 @@ class DistanceDecoder(BiasedDecoder):
 class Distance(DecoderSpec):
     """logit_ij = b - s·‖z_i - z_j‖², with s and b learned."""
 
-    scale: float = option(1.0, above=0, most=1e6, help="What the learned scale starts from.", search=(0.1, 10.0))
+    scale: float | None = option(
+        None,
+        above=0,
+        most=1e6,
+        help="What the learned scale starts from; none: 1/(2·latent_dim).",
+        search=(0.001, 10.0),
+    )
     bias: float | None = bias_option()
 
     def build(self, latent_dim: int, generator: torch.Generator) -> DistanceDecoder:  # noqa: ARG002 - nothing is drawn
-        """The decoder at its start."""
-        return DistanceDecoder(self.scale, self.bias)
+        """The decoder at its start; without a scale, two draws of the prior are at b - 1 on average."""
+        return DistanceDecoder(1 / (2 * latent_dim) if self.scale is None else self.scale, self.bias)
