@@ -340,7 +340,7 @@ def test_factors_of_distances_do_not_cancel_far_from_the_origin(norm: float) -> 
     assert norm < 100 or float((naive - expected).abs().max()) > 1e-3  # what centring is for
 
 
-@pytest.mark.parametrize("text", [text for text in DECODERS if text != "inner_product"])
+@pytest.mark.parametrize("text", [text for text in DECODERS if not text.startswith(("inner_product", "distance"))])
 def test_bias_starts_from_the_log_odds_of_a_link_unless_it_is_given(text: str, graph: Graph) -> None:
     spec: Any = spec_of(text)
     assert Config().log_odds(graph) == pytest.approx(0, abs=1e-12)
@@ -350,6 +350,21 @@ def test_bias_starts_from_the_log_odds_of_a_link_unless_it_is_given(text: str, g
     decoder = spec.build(4, generator())
     decoder.begin(log_odds)
     assert float(decoder.bias.detach()) == pytest.approx(log_odds if spec.bias is None else spec.bias)
+
+
+def test_distances_start_where_draws_of_the_prior_are_linked_about_as_often_as_nodes_are() -> None:
+    draws = torch.randn(400, 8, generator=generator(1))
+    draws = (draws - draws.mean(dim=0)) / draws.std(dim=0, correction=0)  # so that their mean distance is exact
+    for log_odds, bias in ((0.0, 0.0), (-6.5, 0.0), (-6.5, 2.0)):
+        decoder = Distance(bias=bias).build(8, generator())
+        decoder.begin(log_odds)
+        with torch.no_grad():
+            logits = decoder.logits(draws, all_pairs(400))
+        assert float(logits.mean()) == pytest.approx(log_odds - 1, rel=1e-4)
+        assert float(logits.max()) == bias
+    given = Distance(scale=3).build(8, generator())
+    given.begin(-6.5)
+    assert float(given.log_scale.detach().exp()) == pytest.approx(3)
 
 
 @pytest.mark.parametrize(

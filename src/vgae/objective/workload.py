@@ -93,7 +93,7 @@ class Workload:
             hidden_dim=composition.hidden_dim,
             latent_dim=composition.latent_dim,
             num_heads=len(composition.heads),
-            num_negatives=2 * graph.num_edges if num_negatives is None else num_negatives,
+            num_negatives=graph.told_apart(not decoder.symmetric).num_arcs if num_negatives is None else num_negatives,
             symmetric=decoder.symmetric,
             factorised=decoder.factorised,
             mirrored=decoder.symmetric and decoder.mirrored,

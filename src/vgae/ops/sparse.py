@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,12 +61,25 @@ class SparseMatrix:
         self.rows_of_transpose = self.rows if symmetric else _Rows.of(matrix.T.tocsr(), target)
 
     def with_values(self, values: Tensor) -> SparseMatrix:
-        """A symmetric matrix with other values at the same places; they have to be symmetric too."""
-        if self.rows_of_transpose is not self.rows:
-            raise TypeError("Other values are possible in a symmetric matrix only.")
+        """The matrix with other values at the same places; those of a symmetric one have to be symmetric too."""
         other = copy(self)
         other.rows = other.rows_of_transpose = replace(self.rows, values=values)
+        if self.rows_of_transpose is not self.rows:
+            other.rows_of_transpose = replace(self.rows_of_transpose, values=values[self._order_of_transpose])
         return other
+
+    def transposed(self) -> SparseMatrix:
+        """Mᵀ, which is laid out already."""
+        other = copy(self)
+        other.__dict__.pop("_order_of_transpose", None)  # that of this matrix
+        other.shape = (self.shape[1], self.shape[0])
+        other.rows, other.rows_of_transpose = self.rows_of_transpose, self.rows
+        return other
+
+    @cached_property
+    def _order_of_transpose(self) -> Tensor:
+        """Which entry of the matrix each entry of its transpose is: by columns, and by rows within them."""
+        return torch.argsort(self.rows.columns, stable=True)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         result: Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]

@@ -157,15 +157,13 @@ def learned(start: float) -> nn.Parameter:
     return nn.Parameter(torch.tensor(start, dtype=torch.float32))
 
 
+BIASES: dict[str, Any] = {"least": -1000, "most": 1000, "search": (-10.0, 10.0)}
+
+
 def bias_option() -> Any:
     """What the bias of a `BiasedDecoder` starts from."""
-    return option(
-        None,
-        least=-1000,
-        most=1000,
-        help="What the learned bias starts from; none: the log-odds of a link, as the loss counts them.",
-        search=(-10.0, 10.0),
-    )
+    words = "What the learned bias starts from; none: the log-odds of a link, as the loss counts them."
+    return option(None, **BIASES, help=words)
 
 
 class DecoderSpec(Spec):

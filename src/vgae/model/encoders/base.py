@@ -1,14 +1,21 @@
-"""What every encoder offers: from a graph to the parameters of the posterior, its heads."""
+"""What every encoder offers: from a graph to the parameters of the posterior, its heads.
+
+What encoders are made of is here too: XW with sparse, dense and no features, Ã^K, and heads side by side. Weights
+start Glorot-uniform, and there are no biases. With dropout, in a step of training, a share of the entries of X and of
+hidden values is set to zero and the rest is scaled up, so that the mean over draws is what it is without.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from vgae.model.inputs import EncoderInputs
 from vgae.model.spec import Spec
+from vgae.options import option
 
 
 class Encoder(nn.Module):
@@ -19,6 +26,18 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
+class EncoderCost:
+    """What an encoder takes in a step, for the plan; columns have a number for each node."""
+
+    projected: int  # columns of XW
+    propagated: int  # columns that are multiplied by Ã, all layers and hops together
+    held: int  # columns that are there until the way back
+    returning: int  # columns at the largest moment of the way back through the encoder
+    feature_copies: int = 1  # how often X is laid out
+    dropout: bool = False  # whether entries of X are dropped
+
+
 class EncoderSpec(Spec):
     """A kind of encoder."""
 
@@ -26,9 +45,72 @@ class EncoderSpec(Spec):
         """The encoder of so many feature columns, with heads of these widths."""
         raise NotImplementedError
 
+    def cost(self, hidden_dim: int, heads: Mapping[str, int]) -> EncoderCost:
+        """What it takes in a step; unless an encoder knows better, what the paper's takes."""
+        outputs = sum(heads.values())
+        return EncoderCost(
+            projected=hidden_dim,
+            propagated=hidden_dim + outputs,
+            held=hidden_dim + outputs,
+            returning=3 * hidden_dim + outputs,
+        )
+
+
+def dropout_option() -> float:
+    """The option that encoders share."""
+    rate: float = option(
+        0.0, least=0, most=0.95, help="Share of X and of hidden values that a step sets to zero.", search=(0.0, 0.7)
+    )
+    return rate
+
+
+def unit_rows_option() -> bool:
+    """The option that encoders share."""
+    given: bool = option(False, help="Take the features with rows of length one.")
+    return given
+
+
+def hops_option(default: int) -> int:
+    """The option that encoders share."""
+    hops: int = option(default, least=0, most=100, help="How often Ã is applied.", search=(1, 4))
+    return hops
+
 
 def glorot(fan_in: int, fan_out: int, generator: torch.Generator) -> nn.Parameter:
     """Weights from U(-b, b) with b = √(6 / (fan_in + fan_out))."""
     bound = (6.0 / (fan_in + fan_out)) ** 0.5
     draws = torch.rand(fan_in, fan_out, generator=generator)
     return nn.Parameter(draws if draws.is_meta else (2 * draws - 1) * bound)  # on meta, arithmetic imports the compiler
+
+
+def glorot_heads(fan_in: int, heads: Mapping[str, int], generator: torch.Generator) -> nn.ParameterDict:
+    """Weights for each head, each by its own shape."""
+    return nn.ParameterDict({head: glorot(fan_in, width, generator) for head, width in heads.items()})
+
+
+def side_by_side(weights: nn.ParameterDict) -> Tensor:
+    """The weights of all heads as one matrix."""
+    return torch.cat(list(weights.values()), dim=1)
+
+
+def by_head(outputs: Tensor, weights: nn.ParameterDict) -> dict[str, Tensor]:
+    """What `side_by_side` joined, by the names of the heads."""
+    widths = [weight.shape[1] for weight in weights.values()]
+    return dict(zip(weights.keys(), torch.split(outputs, widths, dim=1), strict=True))
+
+
+def project(inputs: EncoderInputs, weight: Tensor, *, unit_rows: bool = False, dropout: float = 0.0) -> Tensor:
+    """XW: a sparse X stays sparse, and without features it is W."""
+    features = inputs.unit_features if unit_rows else inputs.features
+    if features is None:
+        return inputs.dropout_rows(weight, dropout)
+    if isinstance(features, Tensor):
+        return inputs.dropout(features, dropout) @ weight
+    return inputs.dropout_entries(features, dropout) @ weight
+
+
+def propagate(inputs: EncoderInputs, values: Tensor, hops: int) -> Tensor:
+    """Ã^K applied to columns of values."""
+    for _ in range(hops):
+        values = inputs.propagation @ values
+    return values

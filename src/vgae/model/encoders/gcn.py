@@ -5,6 +5,9 @@
 where W₀ is shared: the heads of a VGAE are its mean and log σ, a GAE has the mean alone. Weights start
 Glorot-uniform. The products are taken from the right, Ã(XW₀), so that a sparse X stays sparse; without features XW₀
 is just W₀. The heads are propagated together, side by side.
+
+With more layers, H ← ReLU(Ã H W_l) for each layer between the first and the last, or H ← H + ReLU(Ã H W_l) with
+residual connections (Kipf & Welling, 2017, appendix B).
 """
 
 from __future__ import annotations
@@ -15,38 +18,68 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from vgae.model.encoders.base import Encoder, EncoderSpec, glorot
+from vgae.errors import InputError
+from vgae.model.encoders.base import (
+    Encoder,
+    EncoderSpec,
+    by_head,
+    dropout_option,
+    glorot,
+    glorot_heads,
+    project,
+    side_by_side,
+    unit_rows_option,
+)
 from vgae.model.inputs import EncoderInputs
 from vgae.model.spec import register
+from vgae.options import option
 
 
 class GCNEncoder(Encoder):
-    """The paper's two-layer graph convolutional network."""
+    """A graph convolutional network."""
 
-    def __init__(self, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator) -> None:
+    def __init__(
+        self, spec: GCN, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator
+    ) -> None:
         super().__init__()
-        self.widths = list(heads.values())
+        self.spec = spec
         self.input_weight = glorot(input_dim, hidden_dim, generator)
-        self.head_weights = nn.ParameterDict(
-            {head: glorot(hidden_dim, width, generator) for head, width in heads.items()}
-        )
+        between = range(spec.layers - 2)
+        self.hidden_weights = nn.ParameterList([glorot(hidden_dim, hidden_dim, generator) for _ in between])
+        self.head_weights = glorot_heads(hidden_dim, heads, generator)
 
     def forward(self, inputs: EncoderInputs) -> dict[str, Tensor]:
         """The output of each head, by name."""
-        projected = self.input_weight if inputs.features is None else inputs.features @ self.input_weight
+        spec = self.spec
+        projected = project(inputs, self.input_weight, unit_rows=spec.unit_rows, dropout=spec.dropout)
         hidden = torch.relu(inputs.propagation @ projected)
-        weights = torch.cat(list(self.head_weights.values()), dim=1)
-        outputs = inputs.propagation @ (hidden @ weights)
-        return dict(zip(self.head_weights.keys(), torch.split(outputs, self.widths, dim=1), strict=True))
+        for weight in self.hidden_weights:
+            layer = torch.relu(inputs.propagation @ (inputs.dropout(hidden, spec.dropout) @ weight))
+            hidden = hidden + layer if spec.residual else layer
+        dropped = inputs.dropout(hidden, spec.dropout)
+        return by_head(inputs.propagation @ (dropped @ side_by_side(self.head_weights)), self.head_weights)
 
 
 @register("encoder", "gcn")
 @dataclass(frozen=True)
 class GCN(EncoderSpec):
-    """The paper's two-layer graph convolutional network."""
+    """The paper's graph convolutional network, of two layers or more."""
+
+    layers: int = option(2, least=2, most=100, help="How many layers.", search=(2, 4))
+    dropout: float = dropout_option()
+    residual: bool = option(False, help="Add each layer between the first and the last to what it is made of.")
+    unit_rows: bool = unit_rows_option()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.residual and self.layers < 3:
+            raise InputError(
+                "encoder gcn, residual: a network of two layers has none to add to one of the same width; use layers=3 "
+                "or more."
+            )
 
     def build(
         self, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator
     ) -> GCNEncoder:
         """The network with Glorot-uniform weights."""
-        return GCNEncoder(input_dim, hidden_dim, heads, generator)
+        return GCNEncoder(self, input_dim, hidden_dim, heads, generator)
