@@ -2,16 +2,16 @@
 
 A part is one frozen dataclass that is its options and builds what computes with them:
 
-    @register("decoder", "scaled")
+    @register("decoder", "stretched")
     @dataclass(frozen=True)
-    class Scaled(DecoderSpec):
+    class Stretched(DecoderSpec):
         scale: float = option(1.0, above=0, help="What inner products are multiplied by.")
 
         def factors(self, z: Tensor) -> Factors:
             return Factors(self.scale * z, z)
 
-It can then be given as `Scaled(scale=2.0)`, as "scaled" or as "scaled:scale=2", to the estimators and to the command;
-it is stored as the last of these. docs/parts.md says what each family has to offer.
+It can then be given as `Stretched(scale=2.0)`, as "stretched" or as "stretched:scale=2", to the estimators and to the
+command; it is stored as the last of these. docs/parts.md says what each family has to offer.
 """
 
 from __future__ import annotations
