@@ -16,7 +16,7 @@ from vgae.model.autoencoder import Composition
 from vgae.model.decoders import DecoderSpec
 from vgae.model.encoders import EncoderSpec
 from vgae.model.posteriors import SPHERE, PosteriorSpec
-from vgae.model.priors import PriorSpec
+from vgae.model.priors import PriorSpec, check_prior
 from vgae.model.spec import FAMILIES, find, part
 from vgae.objective.base import Terms
 from vgae.objective.weighting import WEIGHTINGS, Weighting
@@ -87,6 +87,8 @@ class Config(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.prior is not None:  # before the model's own, which another posterior has another of, is taken for none
+            check_prior(self.value_of("posterior"), self.prior)
         for family, name in PRESETS[self.model].items():
             if getattr(self, family) == find(family, name):
                 object.__setattr__(self, family, None)  # given or not, it is the same model
