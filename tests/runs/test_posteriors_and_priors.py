@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from test_resume import Memory, bits, job_of, resume
 
 import vgae
-from test_resume import Memory, bits, job_of, resume
 from vgae.graph.graph import Graph
 from vgae.model.posteriors import SPHERE, PosteriorSpec
 from vgae.model.priors import PriorSpec, go_together

@@ -156,7 +156,7 @@ class Mask:
     def drawn(self, share: float, generator: torch.Generator) -> SparseMatrix:
         """Ã of the graph without a random share of its links, whatever their number."""
         draws = torch.rand(self.num_edges + 1, generator=generator, device=self.weights.device)
-        draws[-1] = 1.0  # the diagonal
+        draws[-1:].fill_(1.0)  # the diagonal; a kernel, which can be recorded, where assignment copies from the host
         values = self.weights * (draws >= share)[self.places]
         degrees = (self.propagation.with_values(values) @ self.ones)[:, 0]
         scale = degrees.rsqrt()

@@ -52,9 +52,11 @@ class Config(Options):
     learning_rate: float = option(0.01, above=0, help="Adam's learning rate.", search=(1e-3, 1e-1))
     objective: str = option("auto", choices=OBJECTIVES, help="exact, sampled or auto.")
     weighting: str = option("paper", choices=tuple(WEIGHTINGS), help="paper or elbo.")
-    beta: float = option(1.0, least=0, help="What the KL is multiplied by.", search=(0.01, 10.0))
+    beta: float = option(1.0, least=0, most=1e6, help="What the KL is multiplied by.", search=(0.01, 10.0))
     warm_up: int = option(0, most=10**9, help="Iterations over which the KL comes in, from nothing to its full weight.")
-    free_bits: float = option(0.0, least=0, help="Nats of KL per dimension that cost nothing.", search=(0.0, 1.0))
+    free_bits: float = option(
+        0.0, least=0, most=1e3, help="Nats of KL per dimension that cost nothing.", search=(0.0, 1.0)
+    )
     mask_links: float = option(
         0.0,
         least=0,

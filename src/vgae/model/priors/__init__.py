@@ -3,6 +3,7 @@
 from vgae.model.priors.base import Prior, PriorInputs, PriorSpec
 from vgae.model.priors.laplacian import Laplacian, LaplacianPrior
 from vgae.model.priors.learned_normal import LearnedNormal, LearnedNormalPrior
+from vgae.model.priors.mixture import Mixture, MixturePrior
 from vgae.model.priors.standard_normal import StandardNormal, StandardNormalPrior
 from vgae.model.priors.together import check_prior, go_together
 from vgae.model.priors.uniform_sphere import UniformSphere, UniformSpherePrior
@@ -13,6 +14,8 @@ __all__ = [
     "LaplacianPrior",
     "LearnedNormal",
     "LearnedNormalPrior",
+    "Mixture",
+    "MixturePrior",
     "Prior",
     "PriorInputs",
     "PriorSpec",
