@@ -52,9 +52,9 @@ def grid(space: str, dim: int, size: int = 401, reach: float = 25.0) -> tuple[Te
             return torch.tensor(circle), torch.full((size,), 2 * np.pi / size, dtype=torch.float64)
         heights, weights = np.polynomial.legendre.leggauss(size)
         rings = np.sqrt(1 - heights**2)[:, None, None] * circle
-        points = np.concatenate([np.broadcast_to(heights[:, None, None], (size, size, 1)), rings], axis=2)
+        ball = np.concatenate([np.broadcast_to(heights[:, None, None], (size, size, 1)), rings], axis=2)
         areas = np.repeat(weights, size) * 2 * np.pi / size
-        return torch.tensor(points.reshape(-1, 3)), torch.tensor(areas)
+        return torch.tensor(ball.reshape(-1, 3)), torch.tensor(areas)
     line = torch.linspace(-reach, reach, size, dtype=torch.float64)
     step = float(line[1] - line[0])
     points = torch.cartesian_prod(*[line] * dim).reshape(-1, dim)

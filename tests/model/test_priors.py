@@ -48,6 +48,7 @@ PRIORS = registered("prior")
 OPTIONS = {  # other forms of the same prior that have to hold as well
     "laplacian": ("laplacian", "laplacian:epsilon=0.3,normalized=true,learned=true"),
     "vamp": ("vamp:components=3",),
+    "mixture": ("mixture:components=3",),
 }
 FORMS = [form for name in PRIORS for form in OPTIONS.get(name, (name,))]
 TOGETHER = [
