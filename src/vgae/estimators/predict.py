@@ -113,6 +113,11 @@ class Predictor(EmbeddingPredictor):
         return self.run_.facts.best_iteration
 
     @property
+    def active_dimensions_(self) -> int:
+        """In how many dimensions the embeddings say something about the nodes; 0 if the model has collapsed."""
+        return self.run_.activity.active
+
+    @property
     def recipe_(self) -> FeatureRecipe | None:
         """How a table of nodes became the features, of a run that was loaded."""
         return self.run_.recipe
