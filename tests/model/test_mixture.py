@@ -29,7 +29,7 @@ from vgae.train.job import Job
 from vgae.train.loop import train
 from vgae.train.state import LogEntry
 
-SMALL: dict[str, Any] = {"hidden_dim": 6, "latent_dim": 3, "device": "cpu", "prior": "mixture:components=3"}
+SMALL: dict[str, Any] = {"hidden_dim": 6, "latent_dim": 3, "device": "cpu", "prior": "mixture:components=3,scales=own"}
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -267,7 +267,7 @@ def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
     model = vgae.VGAE(**SMALL, iterations=8, warm_up=2).fit(graph)
     model.save(tmp_path / "run")
     loaded = vgae.load(tmp_path / "run")
-    assert str(loaded.config_.prior) == "mixture:components=3"
+    assert str(loaded.config_.prior) == "mixture:components=3,scales=own"
     z = torch.from_numpy(model.transform())
     first, second = model.model_.prior, loaded.model_.prior
     assert isinstance(first, MixturePrior)
