@@ -302,7 +302,7 @@ def test_what_it_cannot_be_is_said() -> None:
     assert "scales: 'no' is not one of shared, own" in message_of(
         lambda: Config(**SMALL | {"prior": "mixture:scales=no"})
     )
-    assert "components: a whole number from 1 to 10000" in message_of(
+    assert "components: a whole number from 1 to 1000" in message_of(
         lambda: Config(**SMALL | {"prior": "mixture:components=0"})
     )
     assert "goes with the posterior normal" in message_of(lambda: Config(**SMALL | {"model": "gae"}))

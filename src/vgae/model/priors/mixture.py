@@ -106,7 +106,7 @@ class Mixture(PriorSpec):
     """Σ_k π_k N(m_k, diag(s_k²)), with π, m and s learned."""
 
     components: int = option(
-        10, least=1, most=10_000, help="Number of normal distributions: how many clusters there may be.", search=(2, 50)
+        10, least=1, most=1000, help="Number of normal distributions: how many clusters there may be.", search=(2, 50)
     )
 
     scales: str = option(SHARED, choices=(SHARED, "own"), help="Whether all have one scale, or each its own.")
