@@ -1,8 +1,8 @@
 """A part is one class: decoders that are defined and registered here, and nowhere else, work everywhere.
 
-Shifted   logit_ij = z_i·z_j - shift, with factors and one option
-Distance  logit_ij = -‖z_i - z_j‖, without factors
-Learned   the first, with a shift that is learned
+Shifted    logit_ij = z_i·z_j - shift, with factors and one option
+Euclidean  logit_ij = -‖z_i - z_j‖, without factors
+Learned    the first, with a shift that is learned
 """
 
 import json
@@ -48,9 +48,9 @@ class Shifted(DecoderSpec):
         return Factors(z, row_bias=torch.full_like(z[:, 0], -self.shift))
 
 
-@register("decoder", "distance")
+@register("decoder", "euclidean")
 @dataclass(frozen=True)
-class Distance(DecoderSpec):
+class Euclidean(DecoderSpec):
     """logit_ij = -‖z_i - z_j‖."""
 
     factorised: ClassVar[bool] = False
@@ -128,7 +128,7 @@ def test_options_of_a_part_are_parameters(split: vgae.LinkSplit) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("nosuch", "decoder: 'nosuch' is not one of inner_product"),
+        ("nosuch", "decoder: 'nosuch' is not one of "),
         (
             "shifted:shift=much",
             "decoder shifted, shift: a number of at least -10 and of at most 10 is needed",
@@ -150,11 +150,11 @@ def test_part_of_another_family_and_a_name_that_is_taken_are_refused() -> None:
     with pytest.raises(InputError, match="posterior: the name of one is needed"):
         Config(posterior=Shifted())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'shifted' is taken by Shifted"):
-        register("decoder", "shifted")(Distance)
+        register("decoder", "shifted")(Euclidean)
     assert registered("decoder")["shifted"] is Shifted
 
 
-@pytest.mark.parametrize("text", ["shifted:shift=2.5", "shifted", "inner_product", "distance"])
+@pytest.mark.parametrize("text", ["shifted:shift=2.5", "shifted", "inner_product", "euclidean"])
 def test_text_of_a_part_gives_the_part_again(text: str) -> None:
     spec = find("decoder", text)
     assert find("decoder", str(spec)) == spec
@@ -167,7 +167,7 @@ def _both_ways(split: vgae.LinkSplit) -> np.ndarray:
 
 
 def test_decoder_without_factors_trains_by_samples_and_says_what_it_cannot(split: vgae.LinkSplit) -> None:
-    model = vgae.GAE(**SMALL, decoder="distance").fit(split.train)
+    model = vgae.GAE(**SMALL, decoder="euclidean").fit(split.train)
     assert model.objective_ == "sampled"
     pairs, z = split.test.pairs, model.transform()
     expected = -np.linalg.norm(z[pairs[:, 0]] - z[pairs[:, 1]], axis=1)
@@ -176,8 +176,8 @@ def test_decoder_without_factors_trains_by_samples_and_says_what_it_cannot(split
     z_i, z_j = np.repeat(z, len(z), axis=0), np.tile(z, (len(z), 1))
     best = np.sort(-np.linalg.norm(z_i - z_j, axis=1)[new & (np.arange(len(z) ** 2) % (len(z) + 1) > 0)])[-6::2]
     np.testing.assert_allclose(np.sort(model.recommend(3).logits), best, rtol=1e-4, atol=1e-6)
-    exact = vgae.GAE(**SMALL, decoder="distance", objective="exact")
-    assert "objective: the decoder distance has no factors" in message_of(lambda: exact.fit(split.train))
+    exact = vgae.GAE(**SMALL, decoder="euclidean", objective="exact")
+    assert "objective: the decoder euclidean has no factors" in message_of(lambda: exact.fit(split.train))
 
 
 def test_weights_of_a_part_are_learned_saved_and_resumed(split: vgae.LinkSplit, tmp_path: Path) -> None:
@@ -231,7 +231,10 @@ def test_run_with_a_part_that_is_not_imported_says_so(
 
 def test_command_offers_the_part_and_its_options(graph_file: Path, tmp_path: Path) -> None:
     text = " ".join(run_vgae("train", "--help", cwd=tmp_path).stdout.split())
-    assert "shifted (shift: What is taken off every logit, default 1.0)" in text
+    assert "shifted (shift)" in text
+    listed = " ".join(run_vgae("parts", "decoder", cwd=tmp_path).stdout.split())
+    assert "shifted logit_ij = z_i·z_j - shift" in listed
+    assert "shift = 1.0: What is taken off every logit; a number of at least -10 and of at most 10." in listed
     done = run_vgae(*arguments(graph_file, tmp_path / "run", "--decoder", "shifted:shift=2.5"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     split = vgae.split_links(vgae.read_graph(graph_file), val=0.1, test=0.1, seed=0)

@@ -58,6 +58,34 @@ class Option:
         more = self.rule.more_help() if self.rule.more_help else ""
         return f"{self.rule.help} {more}".strip()
 
+    @property
+    def allowed(self) -> str:
+        """What a value may be, in words."""
+        words = self._allowed()
+        return f"{words}, or none" if self.optional else words
+
+    def _allowed(self) -> str:
+        rule = self.rule
+        if rule.choices is not None:
+            return " or ".join(rule.choices())
+        if self.kind is bool:
+            return "true or false"
+        if self.kind is int:
+            return (
+                f"a whole number {_whole_bounds(int(rule.least or 0), None if rule.most is None else int(rule.most))}"
+            )
+        return f"a number {_bounds(rule.least, rule.above, rule.most)}".rstrip() if self.kind is float else "a text"
+
+    @property
+    def flag(self) -> str:
+        """What it is called on the command line; two names with a / where it can be switched on and off."""
+        name = self.name.replace("_", "-")
+        if self.rule.flag is not None:
+            return self.rule.flag
+        if self.kind is bool and self.optional:
+            return f"--{name}/--no-{name}"
+        return f"--no-{name}" if self.kind is bool and self.default else f"--{name}"
+
     def check(self, value: Any, what: str | None = None) -> Any:
         """The value, in a plain type; an error that names the option and what it needs otherwise."""
         name = what or self.name
@@ -142,8 +170,25 @@ class Options:
 
 def options_of(cls: type) -> tuple[Option, ...]:
     """The options of a class, in their order."""
-    hints = get_type_hints(cls)
-    return tuple(_option(each, hints[each.name]) for each in fields(cls) if _KEY in each.metadata)
+    if cls not in _KNOWN:
+        hints = get_type_hints(cls)
+        _KNOWN[cls] = tuple(_option(each, hints[each.name]) for each in fields(cls) if _KEY in each.metadata)
+    return _KNOWN[cls]
+
+
+_KNOWN: dict[type, tuple[Option, ...]] = {}  # finding out takes a hundred times as long as looking up
+
+
+def as_arguments(options: Options) -> list[str]:
+    """The arguments of a command line that give these options, as far as they are not at their defaults."""
+    found: list[str] = []
+    for each in options_of(type(options)):
+        value = getattr(options, each.name)
+        if value == each.default:
+            continue
+        flags = each.flag.split("/")
+        found += [flags[0 if value else -1]] if each.kind is bool else [flags[0], str(value)]
+    return found
 
 
 def _option(of: Field[Any], hint: Any) -> Option:
@@ -163,8 +208,7 @@ def whole_number(value: Any, what: str, least: int, most: int | None = None) -> 
     except (TypeError, ValueError, RuntimeError):  # the latter of a tensor
         plain = None
     if plain is None or plain < least or (most is not None and plain > most):
-        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise InputError(f"{what}: a whole number {bounds} is needed, got {shown(value)}.")
+        raise InputError(f"{what}: a whole number {_whole_bounds(least, most)} is needed, got {shown(value)}.")
     return plain
 
 
@@ -179,11 +223,21 @@ def number(
         plain = math.inf
     low, high = (-math.inf if least is None else least), (math.inf if most is None else most)
     if not math.isfinite(plain) or plain < low or (above is not None and plain <= above) or plain > high:
-        bounds = [f"of at least {least:g}"] if least is not None else []
-        bounds += [f"above {above:g}"] if above is not None else []
-        bounds += [f"of at most {most:g}"] if most is not None else []
-        raise InputError(f"{what}: a number {' and '.join(bounds)}".rstrip() + f" is needed, got {shown(value)}.")
+        raise InputError(
+            f"{what}: a number {_bounds(least, above, most)}".rstrip() + f" is needed, got {shown(value)}."
+        )
     return plain
+
+
+def _whole_bounds(least: int, most: int | None) -> str:
+    return f"of at least {least}" if most is None else f"from {least} to {most}"
+
+
+def _bounds(least: float | None, above: float | None, most: float | None) -> str:
+    bounds = [f"of at least {least:g}"] if least is not None else []
+    bounds += [f"above {above:g}"] if above is not None else []
+    bounds += [f"of at most {most:g}"] if most is not None else []
+    return " and ".join(bounds)
 
 
 def true_or_false(value: Any, what: str) -> bool:

@@ -16,20 +16,8 @@ from command import run_vgae
 from processes import wait_until
 from vgae.errors import InputError
 from vgae.experiments.paper import TABLE_1, paper_result
-from vgae.experiments.reproduce import (
-    DATASETS,
-    METHODS,
-    Archive,
-    Cell,
-    Result,
-    Session,
-    Store,
-    Task,
-    list_tasks,
-    reproduce,
-    run_task,
-    summarise,
-)
+from vgae.experiments.reproduce import METHODS, list_tasks, paper_store, reproduce, run_task, summarise
+from vgae.experiments.results import DATASETS, Archive, Cell, Result, Session, Task
 from vgae.report.page import results_page
 from vgae.report.tables import to_latex, to_markdown
 
@@ -119,27 +107,27 @@ def test_a_task_is_the_estimator_on_that_split_with_that_seed(
 
 
 def test_stored_results_come_back_and_are_not_run_again(tmp_path: Path) -> None:
-    store = Store(tmp_path / "results", splits=1)
+    store = paper_store(tmp_path / "results", splits=1)
     fake = result("GAE", 0, 0.123, 0.456)
     store.put(fake)
-    assert list(reproduce([fake.task], Store(tmp_path / "results", splits=1))) == [fake]
+    assert list(reproduce([fake.task], paper_store(tmp_path / "results", splits=1))) == [fake]
 
 
 def test_another_reproduction_is_refused_not_mixed(tmp_path: Path) -> None:
-    Store(tmp_path / "results", splits=1)
+    paper_store(tmp_path / "results", splits=1)
     with pytest.raises(InputError, match="different: splits"):
-        Store(tmp_path / "results", splits=10)
+        paper_store(tmp_path / "results", splits=10)
     description = tmp_path / "results" / "reproduction.json"
     description.write_text(json.dumps(json.loads(description.read_text()) | {"vgae": "0.0.1"}))
     with pytest.raises(InputError, match="different: vgae"):
-        Store(tmp_path / "results", splits=1)
+        paper_store(tmp_path / "results", splits=1)
 
 
 def test_used_folder_and_damaged_result_are_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="already used"):
-        Store(tmp_path, splits=1)
-    store = Store(tmp_path / "results", splits=1)
+        paper_store(tmp_path, splits=1)
+    store = paper_store(tmp_path / "results", splits=1)
     task = Task("cora", "GAE", 0, 0)
     (tmp_path / "results" / "runs").mkdir()
     for forged in FORGED:

@@ -74,6 +74,8 @@ HARMLESS = {  # what a value may also be: another run, but a possible one
     ("config__learning_rate", 10**30), ("config__num_negatives", None), ("config__early_stopping", None),
     ("config__seed", 0), ("config__device", "x"), ("config__device", ""), ("config__device", "9" * 10_000),
     ("config__device", "\ud800"), ("config__eval_every", 10**30),
+    ("config__beta", 0), ("config__beta", 1.5), ("config__free_bits", 0), ("config__free_bits", 1.5),
+    ("config__warm_up", 0), ("config__mask_links", 0), ("config__diagonal", True),
     ("config__encoder", None), ("config__posterior", None), ("config__prior", None), ("config__decoder", None),
 }  # fmt: skip
 

@@ -70,8 +70,17 @@ COMMANDS = {
     "reproduce": CommandEntry(
         "vgae.cli.paper", "Run the paper's Table 1 and Figure 1 again; results in the folder are not computed twice."
     ),
-    "report": CommandEntry("vgae.cli.paper", "Write a page about reproductions of the paper, in Markdown."),
+    "models": CommandEntry(
+        "vgae.cli.models",
+        "Score every part of a model on ten splits of each dataset; may be interrupted like reproduce.",
+    ),
+    "report": CommandEntry(
+        "vgae.cli.paper", "Write a page about reproductions of the paper or the scores of models, in Markdown."
+    ),
     "plan": CommandEntry("vgae.cli.plan", "Estimate time and memory of a training on this machine, before it is run."),
+    "parts": CommandEntry(
+        "vgae.cli.parts", "List the parts that a model can be made of: equations, options, and what goes together."
+    ),
     "datasets": CommandEntry("vgae.cli.datasets", "List the datasets that train knows by name."),
 }
 

@@ -131,18 +131,6 @@ def given_options(options: Options) -> dict[str, Any]:
     }
 
 
-def as_arguments(options: Options) -> list[str]:
-    """The arguments of a command line that give these options."""
-    found: list[str] = []
-    for each in options_of(type(options)):
-        value = getattr(options, each.name)
-        if value == each.default:
-            continue
-        flags = _flag(each).split("/")
-        found += [flags[0 if value else -1]] if each.kind is bool else [flags[0], str(value)]
-    return found
-
-
 # ----------------------------------------------------------------------------------------------- from options to typer
 
 
@@ -205,22 +193,13 @@ def _parameter(group: str, of: Option) -> Parameter:
     elif kind is str and default is not None:
         default = str(default)
     annotation = kind | None if default is None else kind
-    described = typer.Option(default, _flag(of), help=of.help)
+    described = typer.Option(default, of.flag, help=of.help)
     return Parameter(_name(group, of), Parameter.KEYWORD_ONLY, default=described, annotation=annotation)
 
 
 def _is_switch(of: Option) -> bool:
     """Whether naming the option turns its default into the opposite, as --no-features does."""
-    return of.kind is bool and "/" not in _flag(of)
-
-
-def _flag(of: Option) -> str:
-    name = of.name.replace("_", "-")
-    if of.rule.flag is not None:
-        return of.rule.flag
-    if of.kind is bool and of.optional:
-        return f"--{name}/--no-{name}"
-    return f"--no-{name}" if of.kind is bool and of.default else f"--{name}"
+    return of.kind is bool and "/" not in of.flag
 
 
 def _name(group: str, of: Option) -> str:

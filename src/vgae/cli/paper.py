@@ -1,12 +1,12 @@
 """The paper's experiments, run again and written up: `vgae reproduce` and `vgae report`."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -14,13 +14,18 @@ from vgae.cli.exits import same_command
 from vgae.cli.options import Json
 from vgae.errors import InputError, StoppedError
 from vgae.experiments import reproduce as experiment
-from vgae.experiments.reproduce import DATASETS, METHODS, Archive, Result, Store, Task, list_tasks, summarise
+from vgae.experiments.models import EXPERIMENT
+from vgae.experiments.reproduce import METHODS, list_tasks, paper_store, summarise
+from vgae.experiments.results import DATASETS, Archive, Store, Task
 from vgae.io.exports import write_text
 from vgae.report.console import print_json, progress_console
+from vgae.report.models import models_page
 from vgae.report.page import results_page
 from vgae.report.results import FIGURES, cells_of, draw_figure_1, write_results
 from vgae.report.tables import print_table_1, table_1
 from vgae.screen import note
+
+Done = TypeVar("Done")
 
 
 def reproduce(
@@ -41,9 +46,14 @@ def reproduce(
     if figure not in FIGURES:
         raise InputError(f"figure: {figure!r} is not one of {', '.join(FIGURES)}.")
     tasks = list_tasks(dataset or DATASETS, model or METHODS, runs=1 if quick else runs, splits=splits)
-    store = Store(out, splits=splits)
+    store = paper_store(out, splits=splits)
     with progress_hint(tasks, store):
-        results = _watch(experiment.reproduce(tasks, store), total=len(tasks), quiet=as_json)
+        results = watch(
+            experiment.reproduce(tasks, store),
+            total=len(tasks),
+            quiet=as_json,
+            table=lambda found: table_1(summarise(found)),
+        )
         table = summarise(results)
         written = write_results(store, results)
         if figure != "none" and "VGAE" in table.get("cora", {}):
@@ -57,13 +67,24 @@ def reproduce(
 
 def report(
     files: Annotated[
-        list[Path], typer.Argument(metavar="RESULTS...", help="results.json of one or more reproductions.")
+        list[Path],
+        typer.Argument(metavar="RESULTS...", help="results.json of one or more reproductions, or one models.json."),
     ],
     figure: Annotated[Path | None, typer.Option(help="A picture to show, as a path relative to the page.")] = None,
     out: Annotated[Path, typer.Option(help="The page, in Markdown.")] = Path("results.md"),
 ) -> None:
-    """Write a page with tables, hardware and time, and where the results differ from the paper's and why."""
-    write_text(out, results_page([Archive.read(path) for path in files], figure))
+    """Write a page with tables, hardware and time, and where the results differ from the paper's and why.
+
+    Of the results of vgae models, the tables of a page that is there are written anew, and its text stays.
+    """
+    archives = [Archive.read(path) for path in files]
+    if any(archive.experiment == EXPERIMENT for archive in archives):
+        if len(archives) > 1:
+            raise InputError("results: a page is about reproductions of the paper, or about one models.json.")
+        page = models_page(archives[0], out.read_text(encoding="utf-8") if out.exists() else None)
+    else:
+        page = results_page(archives, figure)
+    write_text(out, page)
     note(f"wrote {out}")
 
 
@@ -77,9 +98,11 @@ def progress_hint(tasks: Sequence[Task], store: Store) -> Iterator[None]:
         raise StoppedError(f"Interrupted; {count} in {store.folder}. To continue, run: {same_command()}") from None
 
 
-def _watch(results: Generator[Result], *, total: int, quiet: bool) -> list[Result]:
+def watch(
+    results: Generator[Done], *, total: int, quiet: bool, table: Callable[[Sequence[Done]], RenderableType]
+) -> list[Done]:
     """All results, shown on a terminal as they come: the table as far as it is known, and the time left."""
-    found: list[Result] = []
+    found: list[Done] = []
     bar = Progress(
         TextColumn("{task.completed}/{task.total} runs"), BarColumn(), TimeRemainingColumn(elapsed_when_finished=True)
     )
@@ -88,5 +111,5 @@ def _watch(results: Generator[Result], *, total: int, quiet: bool) -> list[Resul
         for result in results:
             found.append(result)
             bar.update(task, completed=len(found))
-            live.update(Group(table_1(summarise(found)), bar))
+            live.update(Group(table(found), bar))
     return found

@@ -1,7 +1,8 @@
-"""Which defaults a training has: the paper's, or those that were tuned on real graphs (docs/defaults.md)."""
+"""Which defaults a training has: the paper's, another preset's, or those tuned on real graphs (docs/defaults.md)."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -15,14 +16,21 @@ from vgae.runs.folder import SavedTraining, is_refused, saved_training
 from vgae.runs.make import Destination
 from vgae.screen import note
 from vgae.train.config import Config
-from vgae.train.presets import ENOUGH_TO_STOP, TRIAL_ITERATIONS, TUNED_NORMALIZATION
+from vgae.train.named import NAMED, TO_STOP, preset_values, with_preset
+from vgae.train.presets import ACCURATE, ENOUGH_TO_STOP, TRIAL_ITERATIONS, TUNED_NORMALIZATION
 from vgae.train.tuned import Trial, can_try_features, try_features, tuned
 from vgae.words import count
 
 if TYPE_CHECKING:
     from vgae.cli.verdict import Asked
 
-PAPER, OWN = "paper", "tuned"
+AUTO, PAPER, OWN = "auto", "paper", "tuned"
+_WORDED = ("model", *TO_STOP)  # what an announcement has words of its own for
+
+
+def _text(values: Mapping[str, Any]) -> str:
+    """The values of a preset, for the help."""
+    return ", ".join(f"{name} {value}" for name, value in values.items() if name != "model")
 
 
 @dataclass(frozen=True)
@@ -30,18 +38,24 @@ class PresetOptions(AwareOptions):
     """Where the values of options come from that are not given."""
 
     preset: str = option(
-        "auto",
-        choices=("auto", PAPER, OWN),
-        help="Defaults of options that are not given: paper, those listed here, or tuned, those found on real graphs; "
+        AUTO,
+        choices=(AUTO, *NAMED, OWN),
+        help="Defaults of options that are not given: paper, those listed here; accurate, the parts with the best "
+        f"scores on citation graphs ({_text(ACCURATE)}); tuned, those found on graphs of many kinds. "
         "auto is paper for cora, citeseer and pubmed and tuned for a file.",
     )
     keep_features: bool = option(False, help="With tuned defaults: use features without trying whether they help.")
 
     def name_for(self, graph: str) -> str:
         """The preset for a dataset or a file."""
-        if self.preset != "auto":
+        if self.preset != AUTO:
             return self.preset
         return PAPER if graph.lower() in DATASETS else OWN
+
+    @property
+    def suffix(self) -> str:
+        """What the default name of a run folder ends in, for a preset that was asked for by its name."""
+        return f"-{self.preset}" if self.preset in NAMED and self.preset != PAPER else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +79,16 @@ def settle(asked: Asked, options: PresetOptions, to: Destination, *, quiet: bool
     """
     preset, given = options.name_for(asked.graph), options.given
     before = saved_training(to.folder) if to.resume and not to.overwrite else None
-    if options.preset == "auto" and before is not None and _is_training(before, asked):
+    if options.preset == AUTO and before is not None and _is_training(before, asked):
         preset = PAPER
     if preset == PAPER:
         return Settled(asked, preset)
-    asked = _scaled(asked, given[TableOptions])
     links = len(asked.split.val.links)
+    if preset in NAMED:
+        config = with_preset(asked.config, preset, given[Config], links)
+        remark = preset_announcement(preset, config, given[Config], links)
+        return Settled(replace(asked, config=config, remarks=(remark,)), preset)
+    asked = _scaled(asked, given[TableOptions])
     config = tuned(asked.config, given[Config], links)
     remarks = [announcement(asked.graph, config, given, links, asked.tables.normalize)]
     trial = None
@@ -91,7 +109,13 @@ def plan_config(graph: str, config: Config, options: PresetOptions, num_links: i
 
     `num_links` is how many links would be held out for validation.
     """
-    if options.name_for(graph) == PAPER:
+    preset = options.name_for(graph)
+    if preset == PAPER:
+        return config
+    if preset in NAMED:
+        config = with_preset(config, preset, options.given[Config], num_links)
+        if not quiet:
+            note(preset_announcement(preset, config, options.given[Config], num_links))
         return config
     config = tuned(config, options.given[Config], num_links)
     if not quiet:
@@ -123,20 +147,36 @@ def _scaled(asked: Asked, given: frozenset[str]) -> Asked:
     )
 
 
+def preset_announcement(preset: str, config: Config, given: Collection[str], links: int) -> str:
+    """What a preset sets, as far as it was not given, and whether there is enough to stop by."""
+    values = preset_values(preset, links)
+    parts = [f"{name} {config.value_of(name)}" for name in values if name not in given and name not in _WORDED]
+    return _announced(f"preset {preset}", [*parts, *_stopping(config, given, links)])
+
+
 def announcement(graph: str, config: Config, given: GivenNames, links: int, normalize: str | None) -> str:
     """The values that were not given, and why they are not the paper's."""
     parts = [f"{name} {getattr(config, name)}" for name in ("hidden_dim", "latent_dim") if name not in given[Config]]
-    if "iterations" not in given[Config]:
-        most = "at most " if config.early_stopping is not None else ""
-        parts.append(f"{most}{count(config.iterations, 'iteration')}")
-    if config.early_stopping is not None and "early_stopping" not in given[Config]:
-        parts.append(f"early_stopping {config.early_stopping} by {config.stop_by}")
-    elif links < ENOUGH_TO_STOP and config.early_stopping is None:
-        parts.append(f"no early stopping ({count(links, 'validation link')}, fewer than {ENOUGH_TO_STOP})")
+    parts += _stopping(config, given[Config], links)
     if normalize is not None and "normalize" not in given[TableOptions]:
         parts.append(f"features normalized by {normalize}")
     why = "asked for" if graph.lower() in DATASETS else "for a graph of your own"
-    return f"defaults tuned on real graphs, {why}: {', '.join(parts)}; --preset paper takes the paper's"
+    return _announced(f"defaults tuned on real graphs, {why}", parts)
+
+
+def _announced(what: str, parts: Sequence[str]) -> str:
+    return f"{what}: {', '.join(parts) or 'every option is given'}; --preset paper takes the paper's"
+
+
+def _stopping(config: Config, given: Collection[str], links: int) -> Iterator[str]:
+    """How long it trains, and by what it stops."""
+    if "iterations" not in given:
+        most = "at most " if config.early_stopping is not None else ""
+        yield f"{most}{count(config.iterations, 'iteration')}"
+    if config.early_stopping is not None and "early_stopping" not in given:
+        yield f"early_stopping {config.early_stopping} by {config.stop_by}"
+    elif links < ENOUGH_TO_STOP and config.early_stopping is None:
+        yield f"no early stopping ({count(links, 'validation link')}, fewer than {ENOUGH_TO_STOP})"
 
 
 def _verdict_of(trial: Trial) -> str:

@@ -24,6 +24,7 @@ from vgae.runs.make import Destination, Reporter, Source, make_run
 from vgae.runs.run import Run
 from vgae.screen import note, visible
 from vgae.train.config import Config, choose_device
+from vgae.train.job import Job
 from vgae.train.progress import ProgressBar
 
 
@@ -31,7 +32,9 @@ from vgae.train.progress import ProgressBar
 class FolderOptions(Options):
     """Where a run is saved, and what may become of what is there already."""
 
-    out: Path | None = option(None, convert=Path, help="Run folder.  [default: runs/GRAPH-MODEL]")
+    out: Path | None = option(
+        None, convert=Path, help="Run folder.  [default: runs/GRAPH-MODEL, or runs/GRAPH-MODEL-PRESET]"
+    )
     overwrite: bool = option(False, help="Replace the run in that folder.")
     resume: bool = option(False, help="Continue an interrupted training in that folder.")
     checkpoint_every: float | None = option(
@@ -74,7 +77,7 @@ def train(
     choose_device(config.device)
     opened = open_graph(graph, tables, split.time)
     asked = Asked(graph, config, split, tables, opened, split.apply(opened))
-    to = Destination(_folder(asked, output, judging), output.overwrite, output.resume, output.checkpoint_every)
+    to = Destination(_folder(asked, output, preset, judging), output.overwrite, output.resume, output.checkpoint_every)
     settled = settle(asked, preset, to, quiet=as_json)
     asked = settled.asked
     source = Source(asked.split, visible(opened.name), asked.opened.recipe)
@@ -95,10 +98,10 @@ def train(
         print_verdict(found)
 
 
-def _folder(asked: Asked, output: FolderOptions, judging: JudgingOptions) -> Path:
+def _folder(asked: Asked, output: FolderOptions, preset: PresetOptions, judging: JudgingOptions) -> Path:
     suffix = "" if asked.config.features else "-no-features"
     seeds = "" if judging.seeds is None else "-seeds"
-    return output.out or Path("runs") / f"{asked.stem}-{asked.config.model}{suffix}{seeds}"
+    return output.out or Path("runs") / f"{asked.stem}-{asked.config.model}{preset.suffix}{suffix}{seeds}"
 
 
 def _quietly(source: Source, asked: Asked, config: Config, to: Destination) -> Run:
@@ -110,7 +113,12 @@ def _quietly(source: Source, asked: Asked, config: Config, to: Destination) -> R
 def _on_screen(source: Source, asked: Asked, config: Config, to: Destination) -> Run:
     """Train, and show the progress."""
     graph = asked.opened.graph
-    lines = (f"{asked.opened.name}: {graph} · {graph.cleaning}", *asked.remarks)
+    cannot_tell = Job(config.view(asked.split.train), config).cannot_tell
+    lines = [
+        f"{asked.opened.name}: {graph} · {graph.cleaning}",
+        *asked.remarks,
+        *([cannot_tell] if cannot_tell else []),
+    ]
     with ScreenReporter(config, to, lines) as reporter:
         run = make_run(source, config, to, reporter)
     if reporter.trained:

@@ -9,12 +9,13 @@ import numpy as np
 
 from vgae.cli.exits import same_command
 from vgae.cli.opening import OpenedGraph, SplitOptions
-from vgae.cli.options import TableOptions, as_arguments
+from vgae.cli.options import TableOptions
 from vgae.errors import InputError, TrainingError
 from vgae.evaluation.evaluate import RowScorer
 from vgae.graph.features import normalize, row_lengths
 from vgae.graph.split import LinkSplit
 from vgae.io.catalog import DATASETS
+from vgae.options import as_arguments
 from vgae.report.console import print_table
 from vgae.report.verdict import Hints, Verdict, judge
 from vgae.runs.run import Run

@@ -5,6 +5,7 @@ Their parameters are the fields of `Config`, and nothing about them is written h
 
 from __future__ import annotations
 
+import warnings
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from inspect import Parameter, Signature
@@ -33,11 +34,11 @@ from vgae.runs.fingerprint import Fingerprint
 from vgae.runs.folder import new_run_folder
 from vgae.runs.run import Run
 from vgae.train.callbacks import Callback
-from vgae.train.config import Config, choose_device
+from vgae.train.config import Config, choose_device, own_part
 from vgae.train.job import Job
 from vgae.train.loop import train
+from vgae.train.named import preset_values
 from vgae.train.plan import require_room
-from vgae.train.presets import PRESETS
 from vgae.train.progress import ProgressBar
 from vgae.train.tuned import can_try_features, try_features, tuned
 
@@ -99,11 +100,23 @@ class _GraphAutoEncoder(PairClassifier, BaseEstimator):  # type: ignore[misc]  #
     def _part(self, family: str) -> Any:
         """The part of a family that is given or, if none is, the model's own."""
         given = getattr(self, family)
-        return find(family, PRESETS[self._model][family] if given is None else given)
+        if given is not None:
+            return find(family, given)
+        return own_part(self._model, family, self._part("posterior") if family == "prior" else None)
 
     def _config(self) -> Config:
         true_or_false(self.progress, "progress")
         return Config(model=self._model, **{name: getattr(self, name) for name in PARAMETERS if name != "progress"})
+
+    @classmethod
+    def preset(cls, name: str, **parameters: Any) -> Self:
+        """An estimator, not fitted yet, with the parameters of a preset: "paper", or "accurate".
+
+        Parameters that are given stay as they are. "accurate" stops early: give `validation` pairs to `fit`, or
+        early_stopping=None for a fixed number of iterations.
+        """
+        values = {each: value for each, value in preset_values(name).items() if each in PARAMETERS}
+        return cls(**(values | parameters))
 
     @classmethod
     def for_graph(cls, graph: Any, *, validation: HeldOut | None = None, **parameters: Any) -> Self:
@@ -145,6 +158,8 @@ class _GraphAutoEncoder(PairClassifier, BaseEstimator):  # type: ignore[misc]  #
         config = self._config()
         graph, validation = training_of(graph, y, config, validation)
         job = Job.of(graph, config, validation)
+        if job.cannot_tell:
+            warnings.warn(f"{job.cannot_tell[0].upper()}{job.cannot_tell[1:]}.", UserWarning, stacklevel=2)
         folder = _checkpoint_folder(checkpoint, checkpoint_every)
         require_room(job, checkpoints=folder is not None)
         with ExitStack() as entered:

@@ -67,6 +67,7 @@ class Composition:
     def check(self) -> None:
         """Refuse parts that cannot go together, by name, with what does."""
         check_prior(self.posterior, self.prior)
+        self.posterior.check(self.latent_dim)
         self.decoder.check(self.latent_dim)
 
     @property

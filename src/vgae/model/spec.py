@@ -59,6 +59,11 @@ def registered(family: str) -> dict[str, type[Spec]]:
     return dict(_REGISTERED[family])
 
 
+def is_own(spec: type[Spec]) -> bool:
+    """Whether a part comes with this package."""
+    return spec.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
 def find(family: str, given: Any) -> Spec:
     """The part that is meant: a part itself, its name, or "name:option=value,option=value"."""
     known = _REGISTERED[family]
@@ -88,9 +93,9 @@ def part(family: str, help: str) -> Any:  # noqa: A002 - what it is called every
 
 
 def _listed(family: str) -> str:
-    """All parts of a family with their options, for the help of the command."""
+    """All parts of a family with the names of their options, for the help of the command."""
     parts = []
     for name, spec in _REGISTERED[family].items():
-        options = [f"{each.name}: {each.help.rstrip('.')}, default {each.default}" for each in options_of(spec)]
-        parts.append(f"{name} ({'; '.join(options)})" if options else name)
-    return f"One of: {', '.join(parts)}."
+        options = [each.name for each in options_of(spec)]
+        parts.append(f"{name} ({', '.join(options)})" if options else name)
+    return f"One of: {', '.join(parts)}; vgae parts {family} explains them."

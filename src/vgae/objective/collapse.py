@@ -21,7 +21,7 @@ SMALLEST = 1e-12  # a variance that is rounding
 
 def num_active_dimensions(posterior: Posterior) -> Tensor:
     """How many dimensions are active, as a number on the device."""
-    mean = posterior.mean.detach()
+    mean = posterior.expectation.detach()
     between = mean.var(dim=0, correction=0)
     within = posterior.variance.detach().mean(dim=0)
     return ((between > SHARE * (between + within)) & (between > SMALLEST)).sum()

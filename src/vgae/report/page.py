@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vgae.experiments.paper import TABLE_1
-from vgae.experiments.reproduce import Archive, summarise
+from vgae.experiments.reproduce import summarise
+from vgae.experiments.results import Archive
 from vgae.report.tables import to_markdown
 
 NEAR = 1.5  # points below the paper that one split may differ from another

@@ -5,12 +5,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from vgae.experiments.reproduce import Archive, Cell, Result, Store, embed_cora, summarise
+from vgae.experiments.reproduce import embed_cora, summarise
+from vgae.experiments.results import Cell, Result, Store
 from vgae.io.exports import write_text
 from vgae.io.json_files import write_json
 from vgae.report.figures import PROJECTIONS, latent_space, project, save_figure
 from vgae.report.tables import to_latex, to_markdown
-from vgae.version import __version__
 
 FIGURES = (*PROJECTIONS, "2d", "none")  # what Figure 1 can be: a view of 16 dimensions, or a latent space of two
 
@@ -24,7 +24,7 @@ def write_results(store: Store, results: Sequence[Result]) -> list[str]:
     """Write all results and the tables made of them to the folder of the store; the names of the files."""
     folder, table = store.folder, summarise(results)
     write_json(folder / "table.json", cells_of(table))
-    Archive(__version__, store.splits, store.sessions(), list(results)).write(folder / "results.json")
+    store.archive(results).write(folder / "results.json")
     write_text(folder / "table.md", to_markdown(table))
     write_text(folder / "table.tex", to_latex(table))
     return ["table.json", "table.md", "table.tex", "results.json"]

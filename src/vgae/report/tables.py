@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import rich.table
 
 from vgae.experiments.paper import TABLE_1
-from vgae.experiments.reproduce import METHODS, Cell
+from vgae.experiments.reproduce import METHODS
+from vgae.experiments.results import Cell
 from vgae.report.console import print_table, rich_table
 
 Table = Mapping[str, Mapping[str, Cell]]

@@ -18,7 +18,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -214,7 +214,7 @@ def write_checkpoint(folder: Path, fingerprint: Fingerprint, state: TrainingStat
         "torch": torch.__version__,
         "owner": fingerprint.to_json(),
         **{field.name: getattr(state, field.name) for field in fields(state) if field.name != "tensors"},
-        "history": [asdict(entry) for entry in state.history],
+        "history": [entry.to_json() for entry in state.history],
         "sha256": hashlib.sha256(tensors).hexdigest(),
     }
     name = _state_name(state.iteration)

@@ -112,7 +112,7 @@ def write_run(folder: Path, run: Run | BaselineRun) -> None:
     with atomic_write(folder / "features.safetensors") as file:
         file.write(serialize(_pack_features(run.split.train)))
     with atomic_write(folder / "history.jsonl") as file:
-        file.writelines(json_line(asdict(entry)) for entry in ([] if isinstance(run, BaselineRun) else run.history))
+        file.writelines(json_line(entry.to_json()) for entry in ([] if isinstance(run, BaselineRun) else run.history))
     write_json(folder / "metrics.json", run.metrics)
     described = run.described() if isinstance(run, BaselineRun) else _described(run)
     described["split_hash"] = run.split.content_hash
@@ -327,6 +327,7 @@ def _read_model_run(run: _Opened) -> Run:
     if recipe is not None:
         check_recipe(recipe, facts.num_features)
     split = _read_split(run, content["split_hash"])
+    config.terms.observed.labels(split.train)  # which refuses weights that are no labels
     model, latent = _read_model(run, config, facts, split)
     split = _with_features(split, run, facts)
     lines = run.read("history.jsonl", history_limit(config)).splitlines()

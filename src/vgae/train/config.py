@@ -52,9 +52,11 @@ class Config(Options):
     learning_rate: float = option(0.01, above=0, help="Adam's learning rate.", search=(1e-3, 1e-1))
     objective: str = option("auto", choices=OBJECTIVES, help="exact, sampled or auto.")
     weighting: str = option("paper", choices=tuple(WEIGHTINGS), help="paper or elbo.")
-    beta: float = option(1.0, least=0, help="What the KL is multiplied by.", search=(0.01, 10.0))
+    beta: float = option(1.0, least=0, most=1e6, help="What the KL is multiplied by.", search=(0.01, 10.0))
     warm_up: int = option(0, most=10**9, help="Iterations over which the KL comes in, from nothing to its full weight.")
-    free_bits: float = option(0.0, least=0, help="Nats of KL per dimension that cost nothing.", search=(0.0, 1.0))
+    free_bits: float = option(
+        0.0, least=0, most=1e3, help="Nats of KL per dimension that cost nothing.", search=(0.0, 1.0)
+    )
     mask_links: float = option(
         0.0,
         least=0,
@@ -87,8 +89,9 @@ class Config(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for family, name in PRESETS[self.model].items():
-            if getattr(self, family) == find(family, name):
+        posterior = self.value_of("posterior")
+        for family in FAMILIES:
+            if getattr(self, family) == own_part(self.model, family, posterior):
                 object.__setattr__(self, family, None)  # given or not, it is the same model
 
         self.composition.check()
@@ -98,9 +101,7 @@ class Config(Options):
         value = getattr(self, name)
         if value is not None or name not in FAMILIES:
             return value
-        if name == "prior" and self.value_of("posterior").space == SPHERE:
-            return find("prior", SPHERICAL_PRIOR)
-        return find(name, PRESETS[self.model][name])
+        return own_part(self.model, name, self.value_of("posterior") if name == "prior" else None)
 
     @property
     def composition(self) -> Composition:
@@ -126,6 +127,13 @@ class Config(Options):
     def view(self, graph: Graph) -> Graph:
         """What the model sees of a graph: all of it, or all but the features."""
         return graph if self.features or graph.features is None else graph.without_features()
+
+
+def own_part(model: str, family: str, posterior: PosteriorSpec | None = None) -> Any:
+    """The part that a model has unless another is given; the prior is one that goes with the posterior."""
+    if family == "prior" and posterior is not None and posterior.space == SPHERE:
+        return find("prior", SPHERICAL_PRIOR)
+    return find(family, PRESETS[model][family])
 
 
 def choose_device(name: str) -> torch.device:

@@ -31,6 +31,7 @@ class Job:
         if validation is not None:
             validation = check_held_out(validation, graph.num_nodes, "validation")
             require_unseen(validation, graph)
+        config.terms.observed.labels(graph)  # which refuses weights that are no labels
         if config.early_stopping is not None and not validation:
             raise InputError("early_stopping: there is nothing to stop by; hold out validation pairs (val above 0).")
         return cls(config.view(graph), config, validation or None)
@@ -44,6 +45,23 @@ class Job:
     def input_dim(self) -> int:
         """Columns of X: D, or N where X = I."""
         return self.graph.num_features or self.graph.num_nodes
+
+    @cached_property
+    def labels(self) -> Graph:
+        """The graph that is predicted: without its directions where the decoder is symmetric and cannot tell them."""
+        return self.graph.told_apart(not self.outline.decoder.symmetric)
+
+    @property
+    def cannot_tell(self) -> str | None:
+        """What a symmetric decoder on a directed graph cannot tell, in a sentence."""
+        if not self.graph.directed or self.labels.directed:
+            return None
+        name = self.config.value_of("decoder").name
+        return (
+            f"the links are directed, but the decoder {name} is symmetric: it cannot tell which way a link goes, and "
+            "its AUC of links against reversed links is 50 by construction; the decoders source_target and gravity can "
+            "tell"
+        )
 
     @cached_property
     def outline(self) -> AutoEncoder:

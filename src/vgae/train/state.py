@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from vgae.objective.cost import Choice
 from vgae.train.adam import Adam
 from vgae.train.step import Step
 
+MOST_DIMENSIONS = 2**16
 Layout = dict[str, tuple[torch.Size, torch.dtype]]  # of the tensors in a state
 
 
@@ -34,14 +35,20 @@ class LogEntry:
     seconds: float
     active: int | None = None  # dimensions that say something about the nodes; earlier versions did not count them
 
+    def to_json(self) -> dict[str, Any]:
+        """The inverse of `from_json`; what was not counted is left out."""
+        return {name: value for name, value in asdict(self).items() if name != "active" or value is not None}
+
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> LogEntry:
         """An entry out of a file; ValueError where it holds anything but an iteration and finite numbers."""
         entry = cls(**values)
         if type(entry.iteration) is not int or entry.iteration < 1:
             raise ValueError(f"iteration {entry.iteration!r} in the history")
+        if entry.active is not None and (type(entry.active) is not int or not 0 <= entry.active <= MOST_DIMENSIONS):
+            raise ValueError(f"active {entry.active!r} in the history")
         for name, value in values.items():
-            absent = value is None and name in ("val_auc", "val_ap", "active")
+            absent = value is None and name in ("val_auc", "val_ap")
             if not absent and not (type(value) in (int, float) and math.isfinite(value)):
                 raise ValueError(f"{name} {value!r} in the history")
         return entry

@@ -18,7 +18,11 @@ class Posterior(Protocol):
 
     @property
     def mean(self) -> Tensor:
-        """Its mean: the embedding used for evaluation."""
+        """Its mean, or on the sphere its mean direction: the embedding used for evaluation."""
+
+    @property
+    def expectation(self) -> Tensor:
+        """E z (N×d): the embedding itself, except on the sphere, inside of which the mean of points on it lies."""
 
     @property
     def variance(self) -> Tensor:
@@ -34,7 +38,7 @@ class Posterior(Protocol):
         """-E log q(z) of each node, in nats; a point has none, and says so."""
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """log q(z) of each row; a point has none, and says so."""
+        """log q(z) of each row, or of each of N rows (N×1×d) at each of K posteriors (N×K); a point has none."""
 
 
 class PosteriorSpec(Spec):
@@ -42,6 +46,9 @@ class PosteriorSpec(Spec):
 
     deterministic: ClassVar[bool]  # whether every draw is the mean
     space: ClassVar[str] = PLANE
+
+    def check(self, latent_dim: int) -> None:
+        """Refuse a number of dimensions that it cannot do with; most take any."""
 
     def heads(self, latent_dim: int) -> dict[str, int]:
         """The outputs of the encoder, by name, and their widths."""

@@ -20,6 +20,11 @@ class DeltaPosterior:
     mean: Tensor
 
     @property
+    def expectation(self) -> Tensor:
+        """The mean."""
+        return self.mean
+
+    @property
     def variance(self) -> Tensor:
         """None at all."""
         return torch.zeros_like(self.mean)

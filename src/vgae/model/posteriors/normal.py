@@ -24,6 +24,11 @@ class NormalPosterior:
     log_std: Tensor
 
     @property
+    def expectation(self) -> Tensor:
+        """The mean."""
+        return self.mean
+
+    @property
     def variance(self) -> Tensor:
         """σ²."""
         return (2 * self.log_std).exp()
@@ -44,7 +49,7 @@ class NormalPosterior:
     def log_prob(self, z: Tensor) -> Tensor:
         """-Σ_d ½ ((z_d - μ_d)/σ_d)² + log σ_d + ½ log 2π for each row."""
         standard = (z - self.mean) * (-self.log_std).exp()
-        return -(0.5 * standard.square() + self.log_std + 0.5 * LOG_2PI).sum(dim=1)
+        return -(0.5 * standard.square() + self.log_std + 0.5 * LOG_2PI).sum(dim=-1)
 
 
 @register("posterior", "normal")

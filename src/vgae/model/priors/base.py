@@ -37,6 +37,7 @@ class PriorSpec(Spec):
     """A kind of prior."""
 
     spaces: ClassVar[tuple[str, ...]] = (PLANE,)  # of the posteriors that it goes with
+    couples_nodes: ClassVar[bool] = False  # whether p(Z) is no product over nodes; it then needs the training graph
 
     def build(self, latent_dim: int, generator: torch.Generator, input_dim: int) -> Prior:
         """The prior over embeddings of so many dimensions, of a graph with so many feature columns."""
