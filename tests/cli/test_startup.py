@@ -37,6 +37,7 @@ def modules_of(arguments: str, folder: Path) -> set[str]:
         ("--help", ("numpy", "scipy", "torch", "rich", "vgae.options", *SLOW), "vgae.cli.app"),
         ("datasets", ("scipy", "torch", *SLOW), "vgae.cli.datasets"),
         ("plan cora", SLOW, "vgae.train.plan"),
+        ("cluster --help", tuple(name for name in SLOW if name != "pyarrow"), "vgae.cli.cluster"),
         ("train --help", SLOW, "vgae.train.config"),
         ("train cora --iterations 1", SLOW, "vgae.train.loop"),
     ],

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from vgae.errors import InputError
+from vgae.estimators.clusters import TRAIN_ONE, Clusters, clusters_by_kmeans
 from vgae.estimators.links import FloatArray, LinkPredictor
 from vgae.graph.lookup import find_node, is_name
 from vgae.io.embeddings import arrow_table, data_frame
@@ -55,6 +56,14 @@ class EmbeddingPredictor(LinkPredictor):
         near = found.pairs[:, 1].numpy()
         names = self.graph_.ids_of(near) if is_name(node, ids) else near
         return list(zip(names.tolist(), found.logits.tolist(), strict=True))
+
+    def clusters(self, k: int | None = None, *, seed: int = 0) -> Clusters:
+        """The nodes in `k` clusters, by k-means on their embeddings."""
+        if k is None:
+            raise InputError(
+                f"k: say how many clusters k-means is to find in the embeddings; to find them in training, {TRAIN_ONE}."
+            )
+        return clusters_by_kmeans(self.graph_, self._embeddings(), k, seed)
 
     def to_frame(self) -> Any:
         """The embeddings as a pandas data frame: columns z1, z2, …, the nodes' ids as index."""
