@@ -52,8 +52,8 @@ class SplitOptions(Options):
         "any",
         choices=DIRECTION_TASKS,
         help="Which links of a directed graph are held out, and against what: any, against all pairs that are no "
-        "links; reversed, links that go one way against their other way; mutual, one way of links that go both ways against "
-        "the other way of links that go one way.",
+        "links; reversed, links that go one way against their other way; mutual, one way of links that go both ways "
+        "against the other way of links that go one way.",
     )
     time: str | None = option(
         None,
