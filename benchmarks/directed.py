@@ -2,9 +2,11 @@
 
     python benchmarks/directed.py [--splits 10] [--models NAME …] [--tasks any reversed mutual] [--out FILE.json]
 
-The three tasks are those of Salha et al. (2019), `vgae.split_links(graph, direction_task=…)`. All models see words as rows of
-unit length, stop early by the validation pairs of the task, and have 64 dimensions in both layers but for the paper's.
-`degrees` learns nothing: it scores i → j by log (out_i + 1)(in_j + 1) / (in_i + 1)(out_j + 1), degrees in the training graph.
+The three tasks are those of Salha et al. (2019), `vgae.split_links(graph, direction_task=…)`. `paper` is the paper's
+VGAE as it is; the other models see words as rows of unit length, have 64 dimensions in both layers, and stop early by
+the validation pairs of the task. `degrees` learns nothing: it scores i → j by the degrees in the training graph,
+
+    log (out_i + 1)(in_j + 1) / (in_i + 1)(out_j + 1)
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +25,15 @@ from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.graph import Graph
 from vgae.graph.split import DIRECTION_TASKS, HeldOut, LinkSplit
 
-TRAINING = {"hidden_dim": 64, "latent_dim": 64, "iterations": 200, "early_stopping": 100, "eval_every": 5}
+TRAINING: dict[str, Any] = {
+    "hidden_dim": 64,
+    "latent_dim": 64,
+    "iterations": 200,
+    "early_stopping": 100,
+    "eval_every": 5,
+}
 DIRECTED = "directed:unit_rows=true,dropout=0.5"
-MODELS = {
+MODELS: dict[str, dict[str, Any]] = {
     "paper": {},
     "gcn, inner_product": TRAINING | {"encoder": "gcn:unit_rows=true,dropout=0.5"},
     "directed, inner_product": TRAINING | {"encoder": DIRECTED},
@@ -64,9 +73,11 @@ def main() -> None:
     print("| model | task | AUC | AP | seconds |\n|---|---|---|---|---|", flush=True)
     for name in given.models:
         for task in given.tasks:
-            started, scores = time.perf_counter(), []
-            for seed in range(given.splits):
-                scores.append(score(name, vgae.split_links(graph, seed=seed, direction_task=task), seed))
+            started = time.perf_counter()
+            scores = [
+                score(name, vgae.split_links(graph, seed=seed, direction_task=task), seed)
+                for seed in range(given.splits)
+            ]
             seconds = time.perf_counter() - started
             values = {metric: np.array([100 * each[metric] for each in scores]) for metric in ("auc", "ap")}
             cells = [f"{each.mean():.1f} ± {each.std(ddof=1) / len(each) ** 0.5:.1f}" for each in values.values()]

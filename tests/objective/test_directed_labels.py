@@ -11,6 +11,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from vgae.graph.graph import Graph
 from vgae.likelihood.positive_pairs import Observed
 from vgae.model.autoencoder import AutoEncoder
+from vgae.model.spec import find
 from vgae.objective.base import Objective, Terms
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
@@ -40,7 +41,7 @@ def config_of(decoder: str, observed: Observed | None = None, weighting: str = "
         model="gae",
         hidden_dim=4,
         latent_dim=4,
-        decoder=decoder,
+        decoder=find("decoder", decoder),  # type: ignore[arg-type]
         weighting=weighting,
         diagonal=observed.diagonal,
         soft_labels=observed.soft,
