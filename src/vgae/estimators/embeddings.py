@@ -74,10 +74,12 @@ class EmbeddingPredictor(LinkPredictor):
         return arrow_table(self.graph_.ids, self.transform())
 
     def to_pyg(self) -> Any:
-        """The training graph for PyTorch Geometric: embeddings as `x`, links in both directions, `node_ids`."""
+        """The training graph for PyTorch Geometric: embeddings as `x`, links in the ways that they go, `node_ids`."""
         try:
             data = import_module("torch_geometric.data")
         except ImportError:
             raise InputError("to_pyg needs PyTorch Geometric; install it with pip install 'vgae[pyg]'.") from None
-        links = torch.tensor(np.concatenate([self.graph_.edges, self.graph_.edges[:, ::-1]]).T.copy())
+        graph = self.graph_
+        both_ways = graph.arcs if graph.directed else np.concatenate([graph.edges, graph.edges[:, ::-1]])
+        links = torch.tensor(both_ways.T.copy())
         return data.Data(x=torch.from_numpy(self.transform()), edge_index=links, node_ids=list(self.graph_.ids))

@@ -9,6 +9,10 @@ and a dimension is active if what the nodes differ by, the first term, is more t
 what a draw shows are noise. It is a share, and so the same whatever the scale of the embeddings. The usual count
 (Burda, Grosse & Salakhutdinov, 2016) looks for Var_i μ_id > 0.01, which has the scale of a prior N(0, I) in it. The KL
 does not tell: a dimension may pay for shrinking to a point in which all nodes are the same.
+
+A model has collapsed if no dimension is active, or one of eight or more. On Cora that is what VGAE comes to under the
+true bound, where the share is 0.02 to 0.05 in all sixteen dimensions after 200 iterations and falls further; with the
+paper's weighting it is 0.7 to 0.97.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ class Job:
         name = self.config.value_of("decoder").name
         return (
             f"the links are directed, but the decoder {name} is symmetric: it cannot tell which way a link goes, and "
-            "its AUC of links against reversed links is 50 by construction; the decoders source_target and gravity can "
-            "tell"
+            "its AUC of links against reversed links is 50 by construction; the decoders source_target and gravity "
+            "can tell"
         )
 
     @cached_property
