@@ -121,7 +121,7 @@ def test_weights_directions_and_a_table_of_nodes_are_read_and_told(tmp_path: Pat
     assert trained.returncode == 0, trained.stderr
     assert trained.stderr.splitlines()[:3] == [
         "links.csv: columns are split at commas; links are the columns from and to; weights are times, from 1 to 6: "
-        "those of merged links are added up; links are directed, but the models treat them as undirected",
+        "those of merged links are added up; links are directed, from source to target",
         "people.csv: columns are split at commas; 2 columns became 3 features (1 numeric, standardised, 1 "
         "categorical); 1 missing value filled in; 3 classes; 2 nodes have no links",
         "links.csv: Graph(42 nodes, 120 directed weighted edges, 3 dense features, 3 classes) · 121 rows read: 1 "

@@ -234,7 +234,8 @@ def test_more_read_from_files_keeps_directions_labels_and_what_is_known(tmp_path
         rows, directed=True, features=features, labels=labels, weights=np.arange(1, 1 + len(rows))
     )
     split = vgae.split_links(graph, seed=0)
-    model = vgae.VGAE(iterations=5).fit(split.train, validation=split.val)
+    with pytest.warns(UserWarning, match="cannot tell which way a link goes"):
+        model = vgae.VGAE(iterations=5).fit(split.train, validation=split.val)
     (tmp_path / "nodes.csv").write_text("id,a,b,c\n60,0.1,0.2,0.3\n61,0.4,0.5,0.6\n")
     (tmp_path / "links.csv").write_text("from,to,weight\n60,3,2\n4,61,1\n61,60,7\n")
     more = vgae.read_more(
@@ -259,7 +260,10 @@ def test_more_read_from_files_keeps_directions_labels_and_what_is_known(tmp_path
     assert found == kept | {(3, 60): (-1, 2.0), (4, 61): (1, 1.0), (60, 61): (-1, 7.0)}
     moved = model.on(more)
     num_all = 62 * 61 // 2
-    assert len(moved.recommend(num_all).pairs) == num_all - more.num_edges - len(split.val.links)
+    known = {tuple(sorted(pair)) for pair in [*more.edges.tolist(), *split.val.links.tolist()]}
+    assert len(moved.recommend(num_all).pairs) == num_all - len(known)
+    told = vgae.VGAE(iterations=5, decoder="source_target").fit(split.train, validation=split.val).on(more)
+    assert len(told.recommend(2 * num_all).pairs) == 2 * num_all - more.num_arcs - len(split.val.links)
 
 
 def test_transform_of_the_graph_it_was_trained_on_is_its_embedding_without_features_too(split: vgae.LinkSplit) -> None:

@@ -369,7 +369,7 @@ def test_weights_of_a_table_are_read_and_told(tmp_path: Path) -> None:
     assert loaded.graph.directions.tolist() == [0, 1]
     assert loaded.notes[-2:] == (
         "weights are w, from 3.5 to 1000: those of merged links are added up",
-        "links are directed, but the models treat them as undirected",
+        "links are directed, from source to target",
     )
     (tmp_path / "twice.csv").write_text("x,y,1.5\ny,x,1.5\ny,y,90\n")
     twice = read_any(tmp_path / "twice.csv", weight="3")

@@ -1,10 +1,9 @@
-"""Encoder, posteriors, priors and decoders: a contract for every registered member, and the paper's equations."""
+"""Posteriors, priors and decoders: a contract for every registered member, and the paper's equations."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 from torch.distributions import Normal as TorchNormal
 from torch.distributions import kl_divergence as torch_kl
@@ -12,18 +11,14 @@ from torch.distributions import kl_divergence as torch_kl
 from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.model.decoders import DecoderSpec, InnerProduct
-from vgae.model.encoders import GCN, EncoderSpec, GCNEncoder
-from vgae.model.inputs import EncoderInputs, normalized_adjacency
+from vgae.model.inputs import normalized_adjacency
 from vgae.model.kl import kl_divergence
 from vgae.model.posteriors import DeltaPosterior, NormalPosterior, Posterior, PosteriorSpec
 from vgae.model.priors import Prior, PriorSpec, StandardNormalPrior
 from vgae.model.spec import registered
 from vgae.ops import Factors
-from vgae.train.config import Config
-from vgae.train.presets import PRESETS
 
-ENCODERS, POSTERIORS, PRIORS, DECODERS = (registered(family) for family in ("encoder", "posterior", "prior", "decoder"))
-HEADS = {"mean": 4, "log_std": 4}
+POSTERIORS, PRIORS, DECODERS = (registered(family) for family in ("posterior", "prior", "decoder"))
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -71,57 +66,6 @@ def test_weights_enter_the_propagation_and_leave_the_labels_alone(graph: Graph) 
 def test_isolated_node_keeps_only_itself() -> None:
     lonely = normalized_adjacency(Graph.from_edges([(0, 1)], num_nodes=3)).toarray()
     np.testing.assert_allclose(lonely, np.array([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]]))
-
-
-# ------------------------------------------------------------------------------------------------------------- encoders
-
-
-@pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("kind", ["sparse", "dense", "none"])
-def test_every_encoder_treats_sparse_dense_and_identity_features_alike(graph: Graph, encoder: str, kind: str) -> None:
-    matrix = sp.csr_array(graph.features).toarray() if kind != "none" else np.eye(graph.num_nodes, dtype=np.float32)
-    twin = Graph(graph.num_nodes, graph.edges, features=matrix)
-    seen = {"sparse": graph, "dense": twin, "none": graph.without_features()}[kind]
-    spec = ENCODERS[encoder]()
-    assert isinstance(spec, EncoderSpec)
-    module = spec.build(matrix.shape[1], 8, HEADS, generator())
-    found = module(EncoderInputs.from_graph(seen))
-    expected = module(EncoderInputs.from_graph(twin))
-    for head in ("mean", "log_std"):
-        torch.testing.assert_close(found[head], expected[head])
-
-
-def test_gcn_is_the_papers_equation(graph: Graph) -> None:
-    module = GCNEncoder(GCN(), graph.num_features, 8, HEADS, generator()).double()
-    found = module(EncoderInputs.from_graph(graph))
-    propagation = dense_propagation(graph)
-    features = torch.tensor(sp.csr_array(graph.features).toarray(), dtype=torch.float64)
-    hidden = torch.relu(propagation @ features @ module.input_weight)
-    for head, weight in module.head_weights.items():
-        torch.testing.assert_close(found[head], propagation @ hidden @ weight, rtol=1e-5, atol=1e-6)
-
-
-def test_weights_start_glorot_uniform() -> None:
-    module = GCNEncoder(GCN(), 1000, 200, {"mean": 50, "log_std": 50}, generator())
-    for parameter in (module.input_weight, *module.head_weights.values()):
-        weight = parameter.detach()
-        bound = (6 / sum(weight.shape)) ** 0.5
-        assert float(weight.abs().max()) <= bound
-        assert float(weight.abs().max()) > 0.99 * bound
-        assert float(weight.var()) == pytest.approx(bound**2 / 3, rel=0.05)
-        assert float(weight.mean()) == pytest.approx(0, abs=4 * bound / (3 * weight.numel()) ** 0.5)
-
-
-def test_encoder_has_no_other_parameters() -> None:
-    models = {name: Config(model=name).composition.build(1433, generator()) for name in PRESETS}
-    counts = {name: sum(weight.numel() for weight in model.parameters()) for name, model in models.items()}
-    assert counts == {"gae": 1433 * 32 + 32 * 16, "vgae": 1433 * 32 + 2 * 32 * 16}
-
-
-def test_gae_and_vgae_differ_only_by_the_posterior(graph: Graph) -> None:
-    inputs = EncoderInputs.from_graph(graph)
-    gae, vgae = (Config(model=name).composition.build(graph.num_features, generator()) for name in ("gae", "vgae"))
-    assert torch.equal(gae.encode(inputs).mean, vgae.encode(inputs).mean)
 
 
 # ----------------------------------------------------------------------------------------------------------- posteriors

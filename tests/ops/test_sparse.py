@@ -42,3 +42,16 @@ def test_same_product_twice_gives_the_same_bits() -> None:
     sparse = SparseMatrix(random_matrix(500, 300))
     dense = torch.randn(300, 32)
     assert torch.equal(sparse @ dense, sparse @ dense)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_other_values_are_those_of_the_transpose_too(symmetric: bool) -> None:
+    matrix = random_matrix(30, 30 if symmetric else 50, symmetric=symmetric)
+    matrix.sort_indices()
+    other = matrix.copy()
+    other.data = other.data**2 + 1
+    upstream, dense = torch.randn(30, 4), torch.randn(matrix.shape[1], 4, requires_grad=True)
+    found = SparseMatrix(matrix, symmetric=symmetric).with_values(torch.tensor(other.data)) @ dense
+    torch.testing.assert_close(found, torch.tensor(other.toarray()) @ dense)
+    (gradient,) = torch.autograd.grad(found, dense, upstream)
+    torch.testing.assert_close(gradient, torch.tensor(other.toarray()).T @ upstream)

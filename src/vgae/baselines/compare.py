@@ -31,7 +31,7 @@ from vgae.evaluation.metrics import Scores, auc_and_ap
 from vgae.evaluation.spread import Spread
 from vgae.graph.graph import Graph
 from vgae.graph.negatives import count_non_links
-from vgae.graph.pairs import Pairs, canonical, distinct, from_ranks, to_ranks
+from vgae.graph.pairs import Pairs, distinct
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.ops import Factors
 from vgae.words import count
@@ -126,10 +126,10 @@ def compare(scorer: RowScorer, split: LinkSplit, variants: Mapping[str, RowScore
     graph = split.train
     kind, held_out = ("test", split.test) if split.test else ("validation", split.val)
     spread = _spread(scorer, graph.num_nodes)
-    is_complete = count_non_links(graph) == len(split.val.links) + len(split.test.links)
+    is_complete = count_non_links(split.links_graph) == len(split.val.links) + len(split.test.links)
     if not (len(held_out.links) and len(held_out.non_links)):
         return Comparison("", 0, 0, {}, {}, {}, {}, {}, spread, split.num_graph_links, is_complete, 0)
-    top = _Top.of_split(split, kind, held_out)
+    top = _Top.of_split(split.told_apart(not scorer.symmetric), kind)
     neighbourhoods = Neighbourhoods(graph.adjacency)
     used, notes = _limited(held_out, neighbourhoods)
     scores = _heuristic_scores(graph, used, neighbourhoods)
@@ -175,7 +175,7 @@ def score_baselines(scorers: Mapping[str, RowScorer], split: LinkSplit) -> Basel
     kind, held_out = ("test", split.test) if split.test else ("validation", split.val)
     if not (len(held_out.links) and len(held_out.non_links)):
         raise InputError("Nothing is held out to score baselines by; hold out links with --test above 0.")
-    top = _Top.of_split(split, kind, held_out)
+    top = _Top.of_split(split.told_apart(not all(scorer.symmetric for scorer in scorers.values())), kind)
     scores, notes = {}, dict[str, None]()
     for name, scorer in scorers.items():
         precision, more = top.of(scorer)
@@ -246,13 +246,13 @@ class _Top:
     links: Pairs
 
     @classmethod
-    def of_split(cls, split: LinkSplit, kind: str, held_out: HeldOut) -> _Top:
+    def of_split(cls, split: LinkSplit, kind: str) -> _Top:
         """Test links among all pairs but those of the training graph and of validation, or validation links."""
-        graph = split.train
-        known = graph.edges if kind == "validation" else np.concatenate([graph.edges, canonical(split.val.links)])
-        ranks = distinct(to_ranks(known, graph.num_nodes))
-        candidates = Candidates(graph.num_nodes, from_ranks(ranks, graph.num_nodes), graph.sides)
-        return cls(graph, candidates, canonical(held_out.links))
+        graph, numbering = split.train, split.train.all_pairs
+        known = graph.links if kind == "validation" else np.concatenate([graph.links, split.val.links])
+        candidates = Candidates.of(graph, numbering.pairs(distinct(numbering.ranks(known))))
+        links = (split.val if kind == "validation" else split.test).links
+        return cls(graph, candidates, numbering.pairs(numbering.ranks(links)))
 
     @property
     def wanted(self) -> tuple[int, ...]:

@@ -58,6 +58,8 @@ def count_scores(scorer: NeighbourScorer | DegreeScorer, candidates: Candidates,
         counts = ScoreCounts(np.zeros(1, dtype=np.float32), np.array([second * (len(sides) - second)]))
     else:
         counts = _entries_of_product(scorer, top + len(known))
+    if candidates.ordered:  # both ways of a pair, with the same score
+        counts = ScoreCounts(counts.values, 2 * counts.counts)
     return _without(counts, scorer.logits(known))
 
 

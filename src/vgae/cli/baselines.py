@@ -52,6 +52,10 @@ def baseline(
         raise InputError("--out: a run is of one baseline; name it in place of all.")
     opened = open_graph(graph, tables, split.time)
     links = split.apply(opened)
+    if opened.graph.directed and not as_json:
+        note(
+            "the links are directed, but baselines have one score for both ways: they cannot tell which way a link goes"
+        )
     if method == ALL:
         _compare_all(opened, links, seed, as_json)
         return

@@ -12,7 +12,6 @@ from vgae.errors import InputError
 from vgae.estimators.baseline import fitted_of
 from vgae.estimators.links import LinkPredictor
 from vgae.estimators.predict import FittedModel
-from vgae.evaluation.all_pairs import rank_all_pairs
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
@@ -80,7 +79,7 @@ def _ranked(fitted: LinkPredictor, links: Pairs) -> dict[str, float]:
     if num_pairs > MOST_RANKED:
         note(f"precision@K is left out: there are {num_pairs:,} pairs; model.evaluate in Python ranks them all")
         return {}
-    return rank_all_pairs(fitted, links, fitted.candidates(links))
+    return fitted.rank_all_pairs(links)
 
 
 def _print_uncalibrated(

@@ -13,9 +13,9 @@ from vgae.cli.options import OtherGraphOptions, TableOptions, given_options
 from vgae.errors import InputError
 from vgae.graph.given import GivenSplit, split_given, split_timed
 from vgae.graph.graph import Graph
-from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, LinkSplit, split_links
+from vgae.graph.split import DIRECTION_TASKS, TEST_FRACTION, VAL_FRACTION, LinkSplit, split_links
 from vgae.io.catalog import DATASETS
-from vgae.io.datasets import load_dataset
+from vgae.io.datasets import load_dataset, stored_name
 from vgae.io.options import LinkOptions
 from vgae.options import Options, option
 from vgae.screen import note
@@ -48,6 +48,13 @@ class SplitOptions(Options):
         None, convert=Path, help="Table of non-links for validation.  [default: as many as links, drawn by the seed]"
     )
     test_negatives: Path | None = option(None, convert=Path, help="Table of non-links for testing.")
+    direction_task: str = option(
+        "any",
+        choices=DIRECTION_TASKS,
+        help="Which links of a directed graph are held out, and against what: any, against all pairs that are no "
+        "links; reversed, links that go one way against their other way; mutual, one way of links that go both ways "
+        "against the other way of links that go one way.",
+    )
     time: str | None = option(
         None,
         convert=str,
@@ -69,7 +76,13 @@ class SplitOptions(Options):
             if own:
                 raise InputError(f"time and {own[0]}: give one of the two, times or links of your own.")
         elif not files:
-            return split_links(graph, val=self.val, test=self.test, seed=self.split_seed)
+            fractions = {"val": self.val, "test": self.test}
+            return split_links(graph, **fractions, seed=self.split_seed, direction_task=self.direction_task)
+        if self.direction_task != "any":
+            raise InputError(
+                f"direction_task: {self.direction_task} chooses the links to hold out itself; leave out "
+                f"{'time' if self.time is not None else next(iter(files))}."
+            )
         given = self._given(opened)
         if opened.times is not None:
             made = split_timed(graph, opened.times, given, seed=self.split_seed)
@@ -154,17 +167,17 @@ def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel | Baseline:
 def _open_graph(given: str, options: dict[str, Any], recipe: FeatureRecipe | None = None) -> OpenedGraph:
     """Features are made by the recipe, if there is one; those of a dataset are only brought to scale."""
     if given.lower() in DATASETS:
-        normalize = options.pop("normalize", None)
+        normalize, directed = options.pop("normalize", None), options.pop("directed", False)
         if options:
             only = f"{', '.join(options)} {'is' if len(options) == 1 else 'are'} only for files of your own"
             raise InputError(f"{given}: this is a dataset, which is read without options; {only}.")
-        graph = load_dataset(given)
+        graph, name = load_dataset(given, directed=directed), stored_name(given.lower(), directed)
         if normalize is None and recipe is None:
-            return OpenedGraph(given.lower(), graph)
+            return OpenedGraph(name, graph)
         graph, made = _load("vgae.io.features").scale_graph(graph, normalize, recipe)
         for line in made.notes:
-            note(f"{given.lower()}: {line}")
-        return OpenedGraph(given.lower(), graph, made.recipe)
+            note(f"{name}: {line}")
+        return OpenedGraph(name, graph, made.recipe)
     path = Path(given)
     if not path.suffix and not os.path.exists(path):  # noqa: PTH110 - which is no error for any name
         raise InputError(

@@ -24,6 +24,7 @@ from vgae.runs.make import Destination, Reporter, Source, make_run
 from vgae.runs.run import Run
 from vgae.screen import note, visible
 from vgae.train.config import Config, choose_device
+from vgae.train.job import Job
 from vgae.train.progress import ProgressBar
 
 
@@ -112,7 +113,12 @@ def _quietly(source: Source, asked: Asked, config: Config, to: Destination) -> R
 def _on_screen(source: Source, asked: Asked, config: Config, to: Destination) -> Run:
     """Train, and show the progress."""
     graph = asked.opened.graph
-    lines = (f"{asked.opened.name}: {graph} · {graph.cleaning}", *asked.remarks)
+    cannot_tell = Job(config.view(asked.split.train), config).cannot_tell
+    lines = [
+        f"{asked.opened.name}: {graph} · {graph.cleaning}",
+        *asked.remarks,
+        *([cannot_tell] if cannot_tell else []),
+    ]
     with ScreenReporter(config, to, lines) as reporter:
         run = make_run(source, config, to, reporter)
     if reporter.trained:

@@ -5,6 +5,7 @@ Their parameters are the fields of `Config`, and nothing about them is written h
 
 from __future__ import annotations
 
+import warnings
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from inspect import Parameter, Signature
@@ -157,6 +158,8 @@ class _GraphAutoEncoder(PairClassifier, BaseEstimator):  # type: ignore[misc]  #
         config = self._config()
         graph, validation = training_of(graph, y, config, validation)
         job = Job.of(graph, config, validation)
+        if job.cannot_tell:
+            warnings.warn(f"{job.cannot_tell[0].upper()}{job.cannot_tell[1:]}.", UserWarning, stacklevel=2)
         folder = _checkpoint_folder(checkpoint, checkpoint_every)
         require_room(job, checkpoints=folder is not None)
         with ExitStack() as entered:

@@ -27,7 +27,7 @@ from vgae.evaluation.evaluate import RowScorer, evaluate_split
 from vgae.evaluation.held_out import check_held_out, require_unseen
 from vgae.graph.checks import MAX_SEED
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import Pairs, canonical, distinct, to_ranks
+from vgae.graph.pairs import Pairs, distinct
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.io.plain import as_path
 from vgae.options import one_of, whole_number
@@ -108,7 +108,8 @@ class Baseline(EmbeddingPredictor):
             run.split.train,
             held_out,
             calibrate=lambda: run.calibration if run.calibration.is_fitted else self._calibration(),
-            num_graph_links=run.split.num_graph_links,
+            num_graph_links=run.split.told_apart(not scorer.symmetric).num_graph_links,
+            told_apart=bool(run.split.ordered),
             validation=run.split.val.links,
         )
         return self
@@ -118,9 +119,8 @@ class Baseline(EmbeddingPredictor):
         scored = self._scored()
         if not len(scored.validation):
             return Calibration()
-        graph = scored.graph
-        seen = Candidates(graph.num_nodes, graph.edges, graph.sides)
-        return Calibration.fit(scored.evidence(scored.validation, count_all(scored.scorer, seen)))
+        links, seen = scored.new_links(scored.validation), Candidates.of(scored.links_graph)
+        return Calibration.fit(scored.evidence(links, count_all(scored.scorer, seen)))
 
     @classmethod
     def from_run(cls, run: BaselineRun) -> Self:
@@ -192,8 +192,8 @@ class Baseline(EmbeddingPredictor):
         across = scored.graph.sides is not None  # where no two candidates share a neighbour
         if nodes is not None or across or not isinstance(scored.scorer, NeighbourScorer):
             return super()._best(k, nodes, ids)
-        known = canonical(np.concatenate([scored.graph.edges, scored.excluded_pairs]))
-        ranks = distinct(to_ranks(known, scored.graph.num_nodes))
+        known = np.concatenate([scored.links_graph.links, scored.excluded_pairs])
+        ranks = distinct(scored.links_graph.all_pairs.ranks(known))
         pairs = best_pairs(scored.scorer.rows(), whole_number(k, "k", 1), ranks)
         return pairs, scored.scorer.logits(pairs)
 

@@ -90,8 +90,11 @@ class Fitted:
             self.graph,
             self.excluded_pairs,
             calibrate=lambda: self.run.calibration,
-            num_graph_links=self.run.split.num_graph_links if own else self.graph.num_edges,
+            num_graph_links=self.run.links_split.num_graph_links
+            if own
+            else self.graph.told_apart(not scorer.symmetric).num_links,
             validation=self.run.split.val.links if own else NO_PAIRS,
+            told_apart=bool(self.run.split.ordered) or not own,
         )
 
     def on(self, graph: Graph, device: torch.device, known: npt.ArrayLike | None) -> Fitted:
@@ -127,7 +130,7 @@ class Fitted:
     def _is_own(self, graph: Graph) -> bool:
         """Whether a graph is the one that is asked about, as far as the model looks at it."""
         own = self.graph
-        if (graph.num_nodes, graph.num_edges) != (own.num_nodes, own.num_edges):
+        if (graph.num_nodes, graph.num_links) != (own.num_nodes, own.num_links):
             return False
         seen = graph if self.run.facts.num_features else graph.without_features()
         return graph is own or seen.content_hash == own.content_hash
@@ -138,4 +141,4 @@ class Fitted:
         if graph.num_nodes < own.num_nodes:
             return False
         same_nodes = graph.node_ids is None or graph.ids[: own.num_nodes] == own.ids
-        return same_nodes and num_links_among(own.edges, graph) == own.num_edges
+        return same_nodes and num_links_among(own.links, graph.told_apart(own.directed)) == own.num_links

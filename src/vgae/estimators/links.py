@@ -23,10 +23,10 @@ from vgae.evaluation.metrics import auc_and_ap, link_metrics
 from vgae.evaluation.reliability import Reliability, joined, reliability
 from vgae.graph.graph import Graph
 from vgae.graph.lookup import find_nodes, find_pairs
-from vgae.graph.pairs import AnyArray, Pairs, canonical, contains, distinct, to_ranks
+from vgae.graph.pairs import AnyArray, Pairs, contains, distinct
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.io.frames import links_table, pandas_frame
-from vgae.ops import Excluded, LogitRows, top_of_all, top_of_each_row
+from vgae.ops import LogitRows, top_of_all, top_of_each_row
 from vgae.options import whole_number
 from vgae.words import count
 
@@ -92,6 +92,12 @@ class Scored:
     calibrate: Callable[[], Calibration]
     num_graph_links: int | None = None  # where it is known how many links the whole graph has
     validation: Pairs = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))  # what it is calibrated by
+    told_apart: bool = True  # whether directions count, where links have one and the scorer is not symmetric
+
+    @cached_property
+    def links_graph(self) -> Graph:
+        """The graph whose links the scorer knows: to one that is symmetric, links have no directions."""
+        return self.graph.told_apart(self.told_apart and not self.scorer.symmetric)
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -101,12 +107,22 @@ class Scored:
     @property
     def num_links(self) -> int:
         """Links of the whole graph, as far as they are known."""
-        known = self.graph.num_edges + len(self.excluded_pairs)
-        return known if self.num_graph_links is None else self.num_graph_links
+        if self.num_graph_links is not None:
+            return self.num_graph_links
+        return self.links_graph.num_links + len(self.new_links(self.excluded_pairs))
+
+    def new_links(self, links: Pairs) -> Pairs:
+        """Held-out links as the scorer tells them apart; where it does not, each pair once, and none of the graph's."""
+        graph = self.links_graph
+        if graph.directed == self.graph.directed:
+            return links
+        ranks = graph.all_pairs.ranks(links[links[:, 0] != links[:, 1]])
+        ranks = ranks[np.sort(np.unique(ranks, return_index=True)[1])]
+        return graph.all_pairs.pairs(ranks[~contains(graph.all_pairs.ranks(graph.links), ranks)])
 
     def evidence(self, links: Pairs, histogram: Histogram) -> Evidence:
         """What some of the unseen links, and all pairs outside the graph, tell about probabilities."""
-        unseen = self.num_links - self.graph.num_edges
+        unseen = self.num_links - self.links_graph.num_links
         return Evidence(histogram, self.scorer.logits(links), unseen, self.num_links)
 
 
@@ -165,8 +181,9 @@ class LinkPredictor:
         """The best new links, best first: `k` of the whole graph, or `k` for each of these nodes.
 
         Links of the training graph, of its validation set, and all held-out links of a saved run are known and left
-        out. In a bipartite graph, links go across. Exact, by blocks of rows; of equal logits the smaller indices come
-        first. `logits` says how nodes are named.
+        out. In a bipartite graph, links go across; in a directed one they go from source to target, those of `nodes`
+        from these, and where one way is known the other may be new, unless the model cannot tell. Exact, by blocks of
+        rows; of equal logits the smaller indices come first. `logits` says how nodes are named.
         """
         return self._links(*self._best(k, nodes, ids))
 
@@ -197,12 +214,16 @@ class LinkPredictor:
         if protocol != "paper" or negatives is not None:
             return self._evaluate_by(protocol, held_out, negatives)
         sampled = link_metrics(*score_held_out(self, held_out))
-        return sampled | rank_all_pairs(self, held_out.links, self.candidates(held_out.links))
+        return sampled | self.rank_all_pairs(held_out.links)
+
+    def rank_all_pairs(self, links: Pairs) -> dict[str, float]:
+        """How these links are ranked among all pairs that are not known, as far as the model tells directions apart."""
+        return rank_all_pairs(self, self._scored().new_links(links), self.candidates(links))
 
     def _evaluate_by(self, protocol: str, held_out: HeldOut, negatives: Any) -> dict[str, float]:
         protocols = import_module("vgae.evaluation.protocols")  # which nobody needs who trains or predicts
         known = self.candidates(held_out.links).known  # no negatives, like validation links when test links are scored
-        split = LinkSplit(self.graph_, HeldOut(known, known[:0]), held_out, seed=0)
+        split = LinkSplit(self._scored().links_graph, HeldOut(known, known[:0]), held_out, seed=0)
         given = None if negatives is None else {"test": negatives}
         scores = protocols.evaluate_protocol(self, split, protocol, negatives=given, sets=("test",))
         found: dict[str, float] = scores.metrics["test"]
@@ -215,17 +236,18 @@ class LinkPredictor:
         it is the links for training and validation that count, and on another graph that graph's links.
         """
         scored = self._scored()
-        return scored.num_links / scored.graph.num_candidate_pairs
+        return scored.num_links / scored.links_graph.num_candidate_pairs
 
     def candidates(self, links: Pairs | None = None) -> Candidates:
         """All pairs that are not known; these links are taken as not known."""
-        graph = self.graph_
-        known = np.concatenate([graph.edges, self.excluded_pairs_])
+        scored = self._scored()
+        graph = scored.links_graph
+        known = np.concatenate([graph.links, self.excluded_pairs_])
         if links is not None and len(links):
-            size = graph.num_nodes
-            asked = distinct(to_ranks(canonical(links[links[:, 0] != links[:, 1]]), size))
-            known = known[~contains(asked, to_ranks(canonical(known), size))]
-        return Candidates(graph.num_nodes, known, graph.sides)
+            links = scored.new_links(links)
+            asked = distinct(graph.all_pairs.ranks(links[links[:, 0] != links[:, 1]]))
+            known = known[~contains(asked, graph.all_pairs.ranks(known))]
+        return Candidates.of(graph, known)
 
     def reliability(self, held_out: HeldOut) -> tuple[Reliability, Reliability]:
         """How far σ(logit), and how far calibrated probabilities, can be trusted: over all pairs that are not known.
@@ -236,10 +258,11 @@ class LinkPredictor:
         if not len(links):
             raise InputError("held_out: there are no links in it to judge probabilities by.")
         scored = self._scored()
+        is_validation, links = np.array_equal(links, scored.validation), scored.new_links(links)
         candidates, logits = census(self, self.candidates(links)), self.logits(links)
         num_links = max(scored.num_links, len(links))
         raw = reliability(Calibration(shift=0.0), candidates, logits, num_links)
-        if np.array_equal(links, scored.validation):
+        if is_validation:
             halves = [
                 reliability(
                     Calibration.fit(scored.evidence(rest, candidates)), candidates, self.logits(half), num_links
@@ -255,7 +278,8 @@ class LinkPredictor:
     def _links(self, pairs: Pairs, logits: FloatArray) -> Links:
         """Pairs with their probabilities, and what is known of them."""
         probabilities = self.calibration().probabilities(logits).astype(np.float32)
-        return Links(self.graph_, pairs, logits, probabilities, _known(pairs, self.graph_, self.excluded_pairs_))
+        known = _known(pairs, self._scored().links_graph, self.excluded_pairs_)
+        return Links(self.graph_, pairs, logits, probabilities, known)
 
     @torch.no_grad()
     def _best(self, k: int, nodes: npt.ArrayLike | None, ids: bool) -> tuple[Pairs, FloatArray]:
@@ -264,8 +288,7 @@ class LinkPredictor:
         graph = self.graph_
         chosen = None if nodes is None else find_nodes(graph, nodes, ids=ids)
         rows = self.rows()
-        known = np.concatenate([graph.edges, self.excluded_pairs_])
-        excluded = Excluded.of(known, graph.num_nodes, rows.device, graph.sides)
+        excluded = self.candidates().excluded(rows.device)
         if chosen is None:
             found = top_of_all(rows, top=k, symmetric=self.symmetric, excluded=excluded)
         else:
@@ -275,11 +298,11 @@ class LinkPredictor:
 
 def _known(pairs: Pairs, graph: Graph, excluded: Pairs) -> npt.NDArray[np.str_]:
     """What is known of each pair, in the words of `Links`."""
-    num_nodes = graph.num_nodes
+    numbering = graph.all_pairs
     excluded = excluded[excluded[:, 0] != excluded[:, 1]]
-    ranks = to_ranks(canonical(pairs), num_nodes)
+    ranks = numbering.ranks(pairs)
     words = np.full(len(pairs), "no", dtype="<U8")
-    words[contains(distinct(to_ranks(canonical(excluded), num_nodes)), ranks)] = "held_out"
-    words[contains(to_ranks(graph.edges, num_nodes), ranks)] = "train"
+    words[contains(distinct(numbering.ranks(excluded)), ranks)] = "held_out"
+    words[contains(numbering.ranks(graph.links), ranks)] = "train"
     words[pairs[:, 0] == pairs[:, 1]] = "self"  # last: it has no rank of its own
     return words

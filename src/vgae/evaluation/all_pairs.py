@@ -9,6 +9,9 @@ and those of a node with itself. With L held-out links among them:
                   held-out links of that end left out ("filtered"), the rank of the other; mean of 1/rank, and the
                   share with a rank of at most K. Ties are taken at their middle.
 
+Where candidates are ordered, as those of a directed graph are, both ways of a pair are two candidates, and a link is
+ranked from its source alone, among all targets.
+
 For precision and recall, equal scores are in random order: where the K-th best score is that of several candidates,
 each of them is as likely to be taken as any other, and the expectation is reported. A heuristic that gives one score to
 half of all pairs is neither rewarded nor punished for the numbering of the nodes.
@@ -25,6 +28,7 @@ from torch import Tensor
 
 from vgae.evaluation.evaluate import RowScorer
 from vgae.evaluation.histogram import Counter, Histogram
+from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs
 from vgae.ops import Best, Block, Excluded, LogitRows, blocks_of
 from vgae.ops.rows import BLOCK
@@ -41,11 +45,21 @@ class Candidates:
     num_nodes: int
     known: Pairs
     sides: np.ndarray | None = None
+    ordered: bool = False  # the two ways of a pair are two candidates, and a known pair is known one way
+
+    @classmethod
+    def of(cls, graph: Graph, known: Pairs | None = None) -> Candidates:
+        """The pairs of a graph but its links, or but these; ordered where the graph is directed."""
+        return cls(graph.num_nodes, graph.links if known is None else known, graph.sides, graph.directed)
+
+    def each_once(self, scorer: RowScorer) -> bool:
+        """Whether a look at one half of all ordered pairs is enough."""
+        return scorer.symmetric and not self.ordered
 
     def excluded(self, device: torch.device, more: Pairs | None = None) -> Excluded:
         """What is left out of blocks of rows; `more` pairs beside the known ones."""
         known = self.known if more is None else np.concatenate([self.known, more])
-        return Excluded.of(known, self.num_nodes, device, self.sides)
+        return Excluded.of(known, self.num_nodes, device, self.sides, ordered=self.ordered)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,29 +74,33 @@ def sweep(scorer: RowScorer, candidates: Candidates, marked: Pairs, top: int) ->
     """Look at every candidate once; marked pairs are candidates themselves."""
     source = scorer.rows()
     excluded = candidates.excluded(source.device)
-    places = _Places(marked, source, symmetric=scorer.symmetric)
+    each_once = candidates.each_once(scorer)
+    places = _Places(marked, source, symmetric=each_once)
     best = Best(top, source.device, ties=True)
     with torch.no_grad():
-        for block in blocks_of(source, excluded, symmetric=scorer.symmetric):
+        for block in blocks_of(source, excluded, symmetric=each_once):
             best.add(block)
             places.read(block)
     return Sweep(best, places.logits)
 
 
 def census(scorer: RowScorer, candidates: Candidates, most: int = MOST_PAIRS) -> Histogram:
-    """How often each logit occurs among all candidates; where there are too many, among those of random rows."""
+    """How often each logit occurs among all candidates; where there are too many, among those of random rows.
+
+    Of a pair that is one candidate and has two logits, each of them counts half.
+    """
     source = scorer.rows()
     excluded, counter = candidates.excluded(source.device), Counter(source.device)
-    num_nodes = source.num_nodes
+    num_nodes, each_once = source.num_nodes, candidates.each_once(scorer)
     with torch.no_grad():
         if num_nodes * (num_nodes - 1) // 2 <= most:
-            for block in blocks_of(source, excluded, symmetric=scorer.symmetric):
+            for block in blocks_of(source, excluded, symmetric=each_once):
                 counter.add(block.logits)
-            return counter.histogram()
+            return counter.histogram(1.0 if each_once or candidates.ordered else 0.5)
         chosen = np.random.default_rng(0).choice(num_nodes, size=max(1, most // num_nodes), replace=False)
         for rows in torch.split(torch.tensor(chosen, device=source.device), max(1, BLOCK // num_nodes)):
             counter.add(excluded.leave_out(source.block(rows), rows))
-    both = 2 if scorer.symmetric else 1
+    both = 1 if candidates.ordered else 2
     return counter.histogram(num_nodes / len(chosen) / both)
 
 
@@ -126,10 +144,13 @@ def top_metrics(best: Best, marked: Tensor, top: Sequence[int]) -> dict[str, flo
 
 
 def ranks_by_node(scorer: RowScorer, candidates: Candidates, links: Pairs) -> np.ndarray:
-    """The rank of each end of a link among all candidates of the other end, other links left out (2M numbers)."""
+    """The rank of each end of a link among all candidates of the other end, other links left out (2M numbers).
+
+    Where candidates are ordered, the rank of the target among all candidates of the source (M numbers).
+    """
     source = scorer.rows()
     excluded = candidates.excluded(source.device, links)
-    asked = np.concatenate([links, links[:, ::-1]])
+    asked = links if candidates.ordered else np.concatenate([links, links[:, ::-1]])
     order = np.argsort(asked[:, 0], kind="stable")
     ranks = torch.empty(len(asked), dtype=torch.float64)
     height = max(1, BLOCK // source.num_nodes)

@@ -8,7 +8,7 @@ import numpy as np
 
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import Pairs, canonical, check_pairs, contains, distinct, num_pairs, to_ranks
+from vgae.graph.pairs import IntArray, Pairs, check_pairs, contains, distinct, num_pairs
 from vgae.graph.split import HeldOut
 
 
@@ -20,7 +20,7 @@ def check_held_out(given: Any, num_nodes: int, what: str) -> HeldOut:
         for name, pairs in (("links", given.links), ("non_links", given.non_links))
     )
     total = given.num_graph_links
-    if total is not None and not (type(total) is int and 0 <= total <= num_pairs(num_nodes)):
+    if total is not None and not (type(total) is int and 0 <= total <= 2 * num_pairs(num_nodes)):
         raise InputError(f"{what}: num_graph_links should be a number of links among {num_nodes} nodes, got {total!r}.")
     return HeldOut(links, non_links, total)
 
@@ -35,8 +35,8 @@ def require_held_out(given: Any, what: str) -> HeldOut:
 
 
 def num_links_among(pairs: Pairs, graph: Graph) -> int:
-    """How many of these pairs, in either direction, are links of the graph."""
-    return int(contains(to_ranks(graph.edges, graph.num_nodes), _ranks(pairs, graph)).sum())
+    """How many of these pairs are links of the graph; in either direction where it has none."""
+    return int(contains(graph.all_pairs.ranks(graph.links), _ranks(pairs, graph)).sum())
 
 
 def require_unseen(validation: HeldOut, graph: Graph) -> None:
@@ -66,7 +66,6 @@ def require_unseen(validation: HeldOut, graph: Graph) -> None:
         raise InputError(f"validation: {both:,} pairs are given as links and as non-links.")
 
 
-def _ranks(pairs: Pairs, graph: Graph) -> Any:
-    """Ranks of pairs in either direction, those of a node with itself left out."""
-    proper = pairs[pairs[:, 0] != pairs[:, 1]]
-    return to_ranks(canonical(np.asarray(proper)), graph.num_nodes)
+def _ranks(pairs: Pairs, graph: Graph) -> IntArray:
+    """Ranks of pairs as the graph numbers them, those of a node with itself left out."""
+    return graph.all_pairs.ranks(np.asarray(pairs[pairs[:, 0] != pairs[:, 1]]))

@@ -18,7 +18,7 @@ from vgae.errors import InputError
 from vgae.evaluation.evaluate import Scorer
 from vgae.evaluation.metrics import Scores, hits_metrics, metrics_of_ranks
 from vgae.graph.given import NamedPairs, NegativesOfLinks
-from vgae.graph.pairs import IntArray, Pairs, canonical, contains, distinct, to_ranks
+from vgae.graph.pairs import IntArray, Pairs, contains, distinct
 from vgae.graph.split import HeldOut, LeakError, LinkSplit
 from vgae.words import count
 
@@ -71,11 +71,11 @@ class _Audit:
     """What is a link of the graph as far as the split knows, and so is no negative."""
 
     def __init__(self, split: LinkSplit) -> None:
-        self.graph = split.train
-        self.links = np.sort(self.ranks(np.concatenate([split.train.edges, split.val.links, split.test.links])))
+        self.graph = split.links_graph
+        self.links = np.sort(self.ranks(np.concatenate([self.graph.links, split.val.links, split.test.links])))
 
     def ranks(self, pairs: Pairs) -> IntArray:
-        return to_ranks(canonical(pairs), self.graph.num_nodes)
+        return self.graph.all_pairs.ranks(pairs)
 
     def example(self, pair: Pairs) -> str:
         one, other = self.graph.ids_of(pair).tolist()

@@ -8,6 +8,8 @@ left. Non-links that are not given are drawn as `split_links` draws them, as man
               partly not; a non-link that is a link, or in both held-out sets; a training link unknown to the graph
     dropped   pairs of a node with itself, and pairs that are repeated, in either direction; the notes say how many
 
+Links of a directed graph are ordered pairs, source and target: there the two directions of a pair are two pairs.
+
 By time, a link counts from the first time that it was seen, so that no later repetition can give it away.
 """
 
@@ -25,7 +27,7 @@ from vgae.errors import InputError
 from vgae.graph.checks import MAX_SEED, frozen
 from vgae.graph.graph import Graph
 from vgae.graph.negatives import sample_non_links
-from vgae.graph.pairs import IntArray, Pairs, canonical, check_pairs, contains, distinct, from_ranks, to_ranks
+from vgae.graph.pairs import IntArray, Pairs, check_pairs, contains, distinct
 from vgae.graph.split import TEST_FRACTION, VAL_FRACTION, HeldOut, LeakError, LinkSplit, check_fraction, floor_of
 from vgae.options import whole_number
 from vgae.words import count
@@ -97,7 +99,7 @@ def split_given(graph: Graph, given: GivenSplit, *, seed: int = 0) -> MadeSplit:
     """The split that is made of what was given; leaks are refused."""
     generator = np.random.default_rng(whole_number(seed, "seed", 0, MAX_SEED))
     tidy = _Tidy(graph)
-    own = to_ranks(graph.edges, graph.num_nodes)
+    own = _own_ranks(graph)
     sets = {name: tidy.ranks(pairs) for name, pairs in _named(given).items()}
     _refuse_overlaps(tidy, given, sets)
     if given.train is None:
@@ -129,7 +131,7 @@ def split_by_time(
 ) -> LinkSplit:
     """Hold out the newest links for test and the next newest for validation, with as many non-links.
 
-    `times` has a number or a NumPy date for each link of `graph.edges` or, with `links`, for each of these rows, which
+    `times` has a number or a NumPy date for each link of `graph.links` or, with `links`, for each of these rows, which
     may repeat a link: it counts at its first time. Of links of the same time, chance decides by the seed.
     """
     graph = Graph.of(graph)
@@ -141,19 +143,18 @@ def split_by_time(
 def split_timed(graph: Graph, times: npt.ArrayLike, given: GivenSplit, *, seed: int = 0) -> MadeSplit:
     """The same with non-links that somebody gives, and with notes; `val` and `test` are fractions."""
     generator = np.random.default_rng(whole_number(seed, "seed", 0, MAX_SEED))
-    when = _comparable(np.asarray(times), graph.num_edges)
+    when = _comparable(np.asarray(times), graph.num_links)
     fractions = [check_fraction(each, name) for name, each in (("val", given.val), ("test", given.test))]
     if sum(fractions) >= 1:
         raise InputError(f"val + test: {fractions[0]} + {fractions[1]} leaves no links to train on.")
-    num_val, num_test = (
-        _share(each, graph.num_edges, name) for name, each in zip(("val", "test"), fractions, strict=True)
-    )
-    order = np.lexsort((generator.permutation(graph.num_edges), when))  # by time, and by chance where times are equal
-    ranks = to_ranks(graph.edges, graph.num_nodes)[order]
-    num_train = graph.num_edges - num_val - num_test
+    num_links = graph.num_links
+    num_val, num_test = (_share(each, num_links, name) for name, each in zip(("val", "test"), fractions, strict=True))
+    order = np.lexsort((generator.permutation(num_links), when))  # by time, and by chance where times are equal
+    ranks = _own_ranks(graph)[order]
+    num_train = num_links - num_val - num_test
     sets = {"val": ranks[num_train : num_train + num_val], "test": ranks[num_train + num_val :]}
     tidy = _Tidy(graph)
-    for border in sorted({num_train, num_train + num_val} & set(range(1, graph.num_edges))):
+    for border in sorted({num_train, num_train + num_val} & set(range(1, num_links))):
         tied = int(np.count_nonzero(when == when[order[border]]))
         if when[order[border - 1]] == when[order[border]]:
             tidy.notes.append(f"{count(tied, 'link')} of the same time lie across a border and are divided by the seed")
@@ -162,11 +163,11 @@ def split_timed(graph: Graph, times: npt.ArrayLike, given: GivenSplit, *, seed: 
 
 
 def first_times(graph: Graph, rows: Pairs, times: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """For each link of the graph the earliest time of the rows that name it, in either direction."""
+    """For each link of the graph the earliest time of the rows that name it; in either direction where it has none."""
     if times.shape != (len(rows),):
         raise InputError(f"times: one is needed for each of the {len(rows)} rows, got the shape {times.shape}.")
     proper = rows[:, 0] != rows[:, 1]
-    ranks, own = to_ranks(canonical(rows[proper]), graph.num_nodes), to_ranks(graph.edges, graph.num_nodes)
+    ranks, own = graph.all_pairs.ranks(rows[proper]), _own_ranks(graph)
     order = np.lexsort((times[proper], ranks))
     ranks, ordered = ranks[order], times[proper][order]
     first = np.searchsorted(ranks, own)
@@ -187,9 +188,9 @@ class _Tidy:
 
     def ranks(self, given: NamedPairs) -> IntArray:
         """The ranks of pairs in their order, each of them once."""
-        pairs = canonical(check_pairs(given.pairs, self.graph.num_nodes, given.name))
+        pairs = check_pairs(given.pairs, self.graph.num_nodes, given.name)
         proper = pairs[pairs[:, 0] != pairs[:, 1]]
-        ranks = to_ranks(proper, self.graph.num_nodes)
+        ranks = self.graph.all_pairs.ranks(proper)
         sides = self.graph.sides
         inside = np.zeros(len(proper), dtype=bool) if sides is None else sides[proper[:, 0]] == sides[proper[:, 1]]
         if inside.any():
@@ -210,8 +211,13 @@ class _Tidy:
 
     def example(self, ranks: IntArray) -> str:
         """The first of some pairs, by its ids."""
-        one, other = self.graph.ids_of(from_ranks(ranks[:1], self.graph.num_nodes)[0]).tolist()
-        return f"such as {one!r} and {other!r}"
+        one, other = self.graph.ids_of(self.graph.all_pairs.pairs(ranks[:1])[0]).tolist()
+        return f"such as {one!r} {'to' if self.graph.directed else 'and'} {other!r}"
+
+
+def _own_ranks(graph: Graph) -> IntArray:
+    """The ranks of the graph's links, sorted as the links are."""
+    return graph.all_pairs.ranks(graph.links)
 
 
 def _named(given: GivenSplit) -> dict[str, NamedPairs]:
@@ -226,8 +232,8 @@ def _shared(first: IntArray, second: IntArray) -> IntArray:
 
 
 def _refuse_overlaps(tidy: _Tidy, given: GivenSplit, sets: Mapping[str, IntArray]) -> None:
-    """No link may be in two sets, in either direction."""
-    names = _named(given)
+    """No link may be in two sets; in either direction where it has none."""
+    names, either = _named(given), "" if tidy.graph.directed else ", in one direction or the other"
     for first, second in (("train", "val"), ("train", "test"), ("val", "test")):
         if first not in sets or second not in sets:
             continue
@@ -235,7 +241,7 @@ def _refuse_overlaps(tidy: _Tidy, given: GivenSplit, sets: Mapping[str, IntArray
         if len(both):
             raise LeakError(
                 f"{names[second].name}: {len(both):,} of its {count(len(sets[second]), f'{SETS[second]} link')} "
-                f"{_is(both)} also in {names[first].name} ({SETS[first]} links), in one direction or the other, "
+                f"{_is(both)} also in {names[first].name} ({SETS[first]} links){either}, "
                 f"{tidy.example(both)}; leave {_them(both)} out of one of the two."
             )
 
@@ -287,8 +293,8 @@ def _with_non_links(
 ) -> LinkSplit:
     """The split of sets of links, with the non-links that are given and as many as links where none are."""
     links = {name: sets.get(name, NO_RANKS) for name in ("val", "test")}
-    own = to_ranks(graph.edges, graph.num_nodes)
-    everything = distinct(np.concatenate([own, *links.values()]))
+    pairs_of = graph.all_pairs.pairs
+    everything = distinct(np.concatenate([_own_ranks(graph), *links.values()]))
     non_links: dict[str, IntArray] = {}
     for name, pairs in given.items():
         non_links[name] = tidy.ranks(pairs)
@@ -312,23 +318,15 @@ def _with_non_links(
             )
     missing = {name: len(ranks) for name, ranks in links.items() if name not in non_links}
     taken = distinct(np.concatenate([everything, *non_links.values()]))
-    drawn = sample_non_links(
-        graph.with_parts(weights=None, directions=None).with_edges(frozen(from_ranks(taken, graph.num_nodes))),
-        sum(missing.values()),
-        generator,
-    )
+    drawn = sample_non_links(graph, sum(missing.values()), generator, pairs_of(taken))
     for name in ("test", "val"):  # in the order of split_links
         if name in missing:
-            non_links[name], drawn = to_ranks(drawn[: missing[name]], graph.num_nodes), drawn[missing[name] :]
+            non_links[name], drawn = graph.all_pairs.ranks(drawn[: missing[name]]), drawn[missing[name] :]
     held_out = {
-        name: HeldOut(
-            frozen(from_ranks(links[name], graph.num_nodes)),
-            frozen(from_ranks(non_links[name], graph.num_nodes)),
-            len(everything),
-        )
+        name: HeldOut(frozen(pairs_of(links[name])), frozen(pairs_of(non_links[name])), len(everything))
         for name in ("val", "test")
     }
-    split = LinkSplit(graph.with_edges(frozen(from_ranks(train, graph.num_nodes))), **held_out, seed=seed)
+    split = LinkSplit(graph.with_links(frozen(pairs_of(train))), held_out["val"], held_out["test"], seed)
     split.audit()
     return split
 

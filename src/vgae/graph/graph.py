@@ -1,4 +1,4 @@
-"""The graph that goes in: N nodes, E undirected edges, D feature columns, checked once and then frozen.
+"""The graph that goes in: N nodes, E edges, D feature columns, checked once and then frozen.
 
 Edges are stored as canonical pairs (i < j), sorted, without duplicates and self-loops: the models add I themselves.
 What had to be merged or dropped to get there is counted in `Graph.cleaning`. Whatever ids the nodes came with are
@@ -6,7 +6,8 @@ kept in `Graph.node_ids`; inside the library a node is its index.
 
 Weights, where there are any, are one per edge: those of merged rows add up. There is one exception: rows that give
 every link in both directions, with the same weight in both, are an undirected graph written twice, and each link counts
-once. Directions, where links have one, are a fact about the graph that is kept; the models treat links as undirected.
+once. Directions, where links have one, are one per edge too; `Graph.arcs` are the ordered pairs (source, target) that
+follow. What counts as a link, `Graph.links`, is an arc of a directed graph and an edge of any other.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph import convert, hooks
+from vgae.graph.arcs import EdgesOfArcs
 from vgae.graph.checks import (
     DirectionArray,
     FloatArray,
@@ -40,7 +42,8 @@ from vgae.graph.checks import (
 )
 from vgae.graph.cleaning import Cleaning, check_cleaning, simplify
 from vgae.graph.features import normalize
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains, num_pairs
+from vgae.graph.linked import Linked
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains
 from vgae.options import true_or_false
 from vgae.words import count, shown
 
@@ -48,8 +51,8 @@ PARTS = ("features", "labels", "node_ids", "weights", "directions", "cleaning", 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Graph:
-    """An undirected graph without self-loops, with optional node features, labels and ids.
+class Graph(Linked):
+    """A graph without self-loops, undirected or directed, with optional node features, labels and ids.
 
     `features` is an N×D matrix of float32, a NumPy array or a SciPy CSR array; `labels` and `node_ids` have one entry
     per node, of any type that can be stored: text, numbers and tuples of these, but no dates or other objects; the
@@ -214,6 +217,33 @@ class Graph:
                 changes[name] = frozen(values[self._places_of(edges)])
         return self._derived(**changes)
 
+    def with_arcs(self, arcs: Pairs) -> Graph:
+        """The same nodes with some of a directed graph's own arcs; an edge of which one way stays goes one way.
+
+        Of the weight of an edge that went both ways, half stays with each of its arcs.
+        """
+        if self.directions is None:
+            raise InputError("arcs: the links of this graph have no directions; use with_edges.")
+        arcs = check_pairs(arcs, self.num_nodes, "arcs")
+        left = EdgesOfArcs.of(arcs, self._arcs, self.edges, self.directions, self.num_nodes)
+        weights = None if self.weights is None else self.weights[left.places]
+        if weights is not None:
+            weights[left.halved] /= 2
+        changes = {"edges": frozen(left.edges), "directions": frozen(left.directions), "weights": weights}
+        return self._derived(**changes, cleaning=Cleaning(rows_given=len(arcs)))
+
+    def with_links(self, links: Pairs) -> Graph:
+        """The same nodes with some of the graph's own links: arcs of a directed graph, else canonical, sorted edges."""
+        return self.with_arcs(links) if self.directed else self.with_edges(links)
+
+    def without_directions(self) -> Graph:
+        """The same graph as an undirected one."""
+        return self.with_parts(directions=None) if self.directed else self
+
+    def told_apart(self, directions: bool) -> Graph:
+        """The graph to whoever tells the two directions of a pair apart, or (False) to whoever does not."""
+        return self if directions else self.without_directions()
+
     def with_parts(self, **parts: Any) -> Graph:
         """The same nodes and edges with other features, labels, node_ids, weights, directions, sides or cleaning.
 
@@ -236,42 +266,9 @@ class Graph:
     # ---------------------------------------------------------------------------------------------------- contents
 
     @property
-    def num_edges(self) -> int:
-        """E, the number of undirected edges."""
-        return len(self.edges)
-
-    @property
     def num_features(self) -> int:
         """D, the number of feature columns; 0 without features."""
         return 0 if self.features is None else int(self.features.shape[1])
-
-    @property
-    def directed(self) -> bool:
-        """Whether the links have a direction."""
-        return self.directions is not None
-
-    @property
-    def num_candidate_pairs(self) -> int:
-        """How many pairs of different nodes could be links: all of them, or those across of a bipartite graph."""
-        if self.sides is None:
-            return num_pairs(self.num_nodes)
-        second = int(np.count_nonzero(self.sides))
-        return second * (self.num_nodes - second)
-
-    @property
-    def density(self) -> float:
-        """The share of the candidate pairs that are links."""
-        return self.num_edges / self.num_candidate_pairs
-
-    @cached_property
-    def adjacency(self) -> sp.csr_array:
-        """A as a symmetric CSR array of float32 ones, indices sorted: what is a link, whatever its weight."""
-        return self._symmetric(np.ones(self.num_edges, dtype=np.float32))
-
-    @cached_property
-    def weighted_adjacency(self) -> sp.csr_array:
-        """The same with the weights in place of the ones; A itself where there are none."""
-        return self.adjacency if self.weights is None else self._symmetric(self.weights)
 
     @cached_property
     def content_hash(self) -> str:
@@ -346,17 +343,6 @@ class Graph:
         if self.labels is not None:
             parts.append(count(len(set(self.labels.tolist()) - {-1}), "class", "classes"))
         return f"Graph({', '.join(parts)})"
-
-    def _symmetric(self, values: FloatArray) -> sp.csr_array:
-        """A symmetric CSR array with a value for each edge, indices sorted, frozen."""
-        i, j = self.edges[:, 0], self.edges[:, 1]
-        coordinates = (np.concatenate([i, j]), np.concatenate([j, i]))
-        both = np.concatenate([values, values])
-        matrix = sp.coo_array((both, coordinates), shape=(self.num_nodes, self.num_nodes)).tocsr()
-        matrix.sort_indices()
-        for array in (matrix.data, matrix.indices, matrix.indptr):
-            frozen(array)
-        return matrix
 
     def _places_of(self, edges: Pairs) -> IntArray:
         """Where these edges are among the graph's own."""

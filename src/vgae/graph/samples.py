@@ -114,10 +114,11 @@ def link_samples(graph: Any, *, seed: int = 0) -> tuple[LinkSamples, IntArray]:
     """
     graph = Graph.of(graph)
     generator = np.random.default_rng(whole_number(seed, "seed", 0, MAX_SEED))
-    num_links, available = graph.num_edges, count_non_links(graph)
+    pairs_of = graph.without_directions()  # a row is a pair of nodes; the direction of a link is a value of it
+    num_links, available = graph.num_edges, count_non_links(pairs_of)
     if available == 0:
         raise InputError("Every pair of nodes is a link of this graph, so there are no non-links to compare them with.")
-    non_links = sample_non_links(graph, min(num_links, available), generator)
+    non_links = sample_non_links(pairs_of, min(num_links, available), generator)
     order = generator.permutation(num_links + len(non_links))
     values = {}
     for name in EDGE_VALUES:

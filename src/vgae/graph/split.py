@@ -3,13 +3,16 @@
 Of E links, ⌊test·E⌋ are held out for testing and ⌊val·E⌋ for validation; the training graph keeps the rest and all
 nodes. Each held-out set carries as many non-links, drawn uniformly from the pairs that are links nowhere in the
 graph; no pair is in two sets. Everything follows from the seed, and the hash names the result.
+
+The links of a directed graph are its arcs: held-out pairs are then ordered (source, target), and where a link goes one
+way, the other way may be among the non-links. `vgae.graph.directed_tasks` has two more ways to hold out arcs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from numbers import Real
@@ -24,12 +27,14 @@ from vgae.graph import hooks
 from vgae.graph.checks import MAX_SEED, frozen
 from vgae.graph.graph import Graph
 from vgae.graph.negatives import sample_non_links
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, canonical, check_pairs, contains, distinct, to_ranks
-from vgae.options import whole_number
+from vgae.graph.numbering import AllPairs
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains, distinct
+from vgae.options import one_of, whole_number
 from vgae.words import count, shown
 
 PARTS = ("train", "val_links", "val_non_links", "test_links", "test_non_links")
 EDGE_VALUES = ("weights", "directions")
+DIRECTION_TASKS = ("any", "reversed", "mutual")
 STORED_VALUES = (*EDGE_VALUES, "sides")
 VAL_FRACTION, TEST_FRACTION = 0.05, 0.10  # the paper's
 
@@ -40,7 +45,7 @@ class LeakError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Pairs held out for evaluation: links of the graph, and as many non-links.
+    """Pairs held out for evaluation: links of the graph, and as many non-links; of a directed graph source and target.
 
     `num_graph_links` is the number of links of the whole graph that they were held out of, where that is known.
     """
@@ -73,17 +78,61 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class LinkSplit:
-    """A training graph, and the pairs held out for validation and test."""
+    """A training graph, and the pairs held out for validation and test.
+
+    `ordered` says that held-out pairs are ordered, source and target, as those of a directed graph are. Splits that
+    were saved before links were held out by direction have canonical pairs, also of a directed graph.
+    """
 
     train: Graph
     val: HeldOut
     test: HeldOut
     seed: int
+    ordered: bool | None = None  # as the training graph is directed
+
+    def __post_init__(self) -> None:
+        if self.ordered is None:
+            object.__setattr__(self, "ordered", self.train.directed)
+
+    @property
+    def links_graph(self) -> Graph:
+        """The training graph whose links are of the same kind as the held-out ones: with directions, or without."""
+        return self.train if self.ordered else self.train.without_directions()
+
+    def told_apart(self, directions: bool) -> LinkSplit:
+        """The split to a model that tells the two directions of a pair apart, or (False) to one that does not."""
+        return self if directions and self.ordered else self.without_directions()
+
+    def without_directions(self) -> LinkSplit:
+        """What the split is to a model that cannot tell directions: canonical pairs, each of them once.
+
+        A held-out arc whose other way is known is no new link then, and neither is a non-link whose other way is one.
+        """
+        if not self.ordered:
+            return self if not self.train.directed else replace(self, train=self.links_graph)
+        train, numbering = self.train.without_directions(), AllPairs(self.train.num_nodes)
+        seen, held_out = numbering.ranks(train.edges), dict[str, tuple[IntArray, IntArray]]()
+        links = distinct(np.concatenate([seen, *(numbering.ranks(each.links) for each in (self.val, self.test))]))
+        for name, given in (("test", self.test), ("val", self.val)):
+            found = []
+            for pairs, known in ((given.links, seen), (given.non_links, np.concatenate([links, seen]))):
+                ranks = numbering.ranks(pairs)
+                first = np.sort(np.unique(ranks, return_index=True)[1])
+                found.append(ranks[first][~contains(np.sort(known), ranks[first])])
+                seen = np.concatenate([seen, found[-1]])
+            held_out[name] = (found[0], found[1])
+        parts = self.train.num_arcs + len(self.val.links) + len(self.test.links)
+        total = len(links) + self.num_graph_links - parts  # of links that nobody has named, each counts
+        made = {
+            name: HeldOut(numbering.pairs(ranks[0]), numbering.pairs(ranks[1]), total)
+            for name, ranks in held_out.items()
+        }
+        return LinkSplit(train, made["val"], made["test"], self.seed)
 
     @property
     def num_graph_links(self) -> int:
         """Links of the whole graph: those of the three parts, or more where the held-out pairs know of more."""
-        parts = self.train.num_edges + len(self.val.links) + len(self.test.links)
+        parts = self.links_graph.num_links + len(self.val.links) + len(self.test.links)
         return max(parts, self.val.num_graph_links or 0, self.test.num_graph_links or 0)
 
     def parts(self) -> dict[str, Pairs]:
@@ -99,22 +148,22 @@ class LinkSplit:
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of all pairs, and of weights, directions and sides if any: equal for equal splits everywhere."""
-        return hash_of(self.train.num_nodes, self.parts(), self.edge_values())
+        return hash_of(self.train.num_nodes, self.parts(), self.edge_values(), ordered=bool(self.ordered))
 
     def audit(self) -> None:
         """Raise `LeakError` on the first leak found; return quietly if the split is clean.
 
-        Checked: self-pairs; a pair twice in one set, in either direction; a held-out link in the training graph; a pair
-        in two sets; a negative that is a link anywhere in the graph.
+        Checked: self-pairs; a pair twice in one set; a held-out link in the training graph; a pair in two sets; a
+        negative that is a link anywhere in the graph. Unless the split is ordered, both ways of a pair are the same.
         """
-        num_nodes = self.train.num_nodes
+        graph = self.links_graph
         ranks: dict[str, IntArray] = {}
-        for name, given in self.parts().items():
-            pairs = canonical(check_pairs(given, num_nodes, name))
+        for name, given in (self.parts() | {"train": graph.links}).items():
+            pairs = check_pairs(given, graph.num_nodes, name)
             loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
             if len(loops):
                 raise LeakError(f"{name}: row {loops[0]} pairs the node {pairs[loops[0], 0]} with itself.")
-            ranks[name] = distinct(to_ranks(pairs, num_nodes))
+            ranks[name] = distinct(graph.all_pairs.ranks(pairs))
             if len(ranks[name]) < len(pairs):
                 repeated = len(pairs) - len(ranks[name])
                 verb = "repeats" if repeated == 1 else "repeat"
@@ -180,40 +229,66 @@ class LinkSplit:
 
     def is_trained_by(self, graph: Graph) -> bool:
         """Whether a graph has exactly the nodes and links of the training graph."""
-        return self.train.num_nodes == graph.num_nodes and np.array_equal(self.train.edges, graph.edges)
+        same = self.train.num_nodes == graph.num_nodes and np.array_equal(self.train.edges, graph.edges)
+        return same and (not self.ordered or np.array_equal(self.train.arcs, graph.arcs))
 
     def is_of(self, graph: Graph) -> bool:
         """Whether the links of the three parts together are exactly those of a graph."""
-        links = canonical(np.concatenate([self.train.edges, self.val.links, self.test.links]))
-        if self.train.num_nodes != graph.num_nodes or len(links) != graph.num_edges:
+        if self.ordered and not graph.directed:
             return False
-        return np.array_equal(distinct(to_ranks(links, graph.num_nodes)), to_ranks(graph.edges, graph.num_nodes))
+        graph, own = graph if self.ordered else graph.without_directions(), self.links_graph
+        links = np.concatenate([own.links, self.val.links, self.test.links])
+        if own.num_nodes != graph.num_nodes or len(links) != graph.num_links:
+            return False
+        return np.array_equal(distinct(graph.all_pairs.ranks(links)), np.sort(graph.all_pairs.ranks(graph.links)))
 
 
-def split_links(graph: Graph, *, val: float = VAL_FRACTION, test: float = TEST_FRACTION, seed: int = 0) -> LinkSplit:
-    """Hold out fractions of the links, with as many non-links, for validation and test."""
+def split_links(
+    graph: Graph,
+    *,
+    val: float = VAL_FRACTION,
+    test: float = TEST_FRACTION,
+    seed: int = 0,
+    direction_task: str = "any",
+) -> LinkSplit:
+    """Hold out fractions of the links, with as many non-links, for validation and test.
+
+    `direction_task` is for directed graphs: "any" has any pairs that are no links as non-links; "reversed" holds out
+    links that go one way, against their other way; "mutual" hides one way of all links that go both ways, against the
+    other way of links that go one way (`vgae.graph.directed_tasks`).
+    """
     graph = Graph.of(graph)
     val, test = check_fraction(val, "val"), check_fraction(test, "test")
     if val + test >= 1:
         raise InputError(f"val + test: {val} + {test} leaves no links to train on; their sum must be below 1.")
     seed = whole_number(seed, "seed", 0, MAX_SEED)
-    num_val, num_test = (floor_of(fraction * graph.num_edges) for fraction in (val, test))
-    for name, fraction, num in (("val", val, num_val), ("test", test, num_test)):
-        if fraction > 0 and num == 0:
-            raise InputError(
-                f"{name}: {fraction} of the graph's {count(graph.num_edges, 'link')} is less than one link; "
-                f"increase {name}, or set it to 0."
-            )
+    if one_of(direction_task, "direction_task", DIRECTION_TASKS) != "any":
+        tasks = import_module("vgae.graph.directed_tasks")  # which builds on this module
+        made: LinkSplit = tasks.split_by_task(graph, direction_task, val=val, test=test, seed=seed)
+        return made
+    num_val, num_test = numbers_held_out(graph.num_links, val, test)
     generator = np.random.default_rng(seed)
-    order = generator.permutation(graph.num_edges)
+    order = generator.permutation(graph.num_links)
     chosen_test, chosen_val, kept = np.split(order, [num_test, num_test + num_val])
     negatives = sample_non_links(graph, num_test + num_val, generator)
     return LinkSplit(
-        train=graph.with_edges(frozen(graph.edges[np.sort(kept)])),
-        val=HeldOut(graph.edges[chosen_val], negatives[num_test:], graph.num_edges),
-        test=HeldOut(graph.edges[chosen_test], negatives[:num_test], graph.num_edges),
+        train=graph.with_links(frozen(graph.links[np.sort(kept)])),
+        val=HeldOut(graph.links[chosen_val], negatives[num_test:], graph.num_links),
+        test=HeldOut(graph.links[chosen_test], negatives[:num_test], graph.num_links),
         seed=seed,
     )
+
+
+def numbers_held_out(num_links: int, val: float, test: float) -> tuple[int, int]:
+    """How many of so many links are for validation and test; an error where a fraction of them is none."""
+    num_val, num_test = (floor_of(fraction * num_links) for fraction in (val, test))
+    for name, fraction, num in (("val", val, num_val), ("test", test, num_test)):
+        if fraction > 0 and num == 0:
+            raise InputError(
+                f"{name}: {fraction} of the graph's {count(num_links, 'link')} is less than one link; "
+                f"increase {name}, or set it to 0."
+            )
+    return num_val, num_test
 
 
 def check_fraction(value: Any, name: str) -> float:
@@ -229,9 +304,9 @@ def floor_of(value: float) -> int:
     return int(value + 1e-9)
 
 
-def hash_of(num_nodes: int, parts: dict[str, Pairs], edge_values: dict[str, AnyArray]) -> str:
+def hash_of(num_nodes: int, parts: dict[str, Pairs], edge_values: dict[str, AnyArray], *, ordered: bool = False) -> str:
     """SHA-256 of the parts of a split."""
-    digest = hashlib.sha256(str(num_nodes).encode())
+    digest = hashlib.sha256(str(num_nodes).encode() + (b"ordered" if ordered else b""))
     for name, pairs in parts.items():
         digest.update(f"{name},{len(pairs)}".encode())
         digest.update(pairs.astype("<i8", casting="same_kind").tobytes())

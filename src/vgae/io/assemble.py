@@ -229,5 +229,5 @@ def _notes_on_links(graph: Graph, weight: str | None, total: float | None) -> li
             note += ": those of merged links are added up"
         notes.append(note)
     if graph.directed:
-        notes.append("links are directed, but the models treat them as undirected")
+        notes.append("links are directed, from source to target")
     return notes

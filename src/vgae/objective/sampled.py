@@ -35,10 +35,11 @@ class SampledObjective(Objective):
         num_negatives: int | None = None,
     ) -> None:
         self.weighting, self.given = weighting, given or Terms()
+        graph = graph.told_apart(not model.decoder.symmetric)
         self.num_nodes = graph.num_nodes
         observed = self.given.observed
         self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device, observed=observed)
-        self.num_negatives = 2 * graph.num_edges if num_negatives is None else num_negatives
+        self.num_negatives = graph.num_arcs if num_negatives is None else num_negatives
         sources, targets = PositivePairs.of(graph, symmetric=False, device=device).pairs.unbind(dim=1)
         cells = (sources * graph.num_nodes + targets).sort().values
         self.num_zeros = graph.num_nodes**2 - len(cells)

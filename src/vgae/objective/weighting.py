@@ -7,7 +7,8 @@ The reconstruction term is a sum over all N² ordered pairs with the labels L = 
 and the loss is `reconstruction_scale`·R + `kl_scale`·Σ_i KL(q(z_i) ‖ p(z_i)). A weighting is the choice of these three
 numbers:
 
-    paper   w = (N² - S)/S,  reconstruction_scale = ½ / (N² - S),  kl_scale = 1/N²,  with S = 2E of the training graph
+    paper   w = (N² - S)/S,  reconstruction_scale = ½ / (N² - S),  kl_scale = 1/N²,  with S = 2E of the training graph,
+            or its number of arcs where directions count
     elbo    w = 1,           reconstruction_scale = 1,             kl_scale = 1: the variational bound itself, in nats
 """
 
@@ -57,7 +58,7 @@ class Weighting:
         """The convention of that name for a training graph, with S and, for what the KL is multiplied by, β."""
         if name not in WEIGHTINGS:
             raise InputError(f"weighting: {name!r} is not one of {', '.join(WEIGHTINGS)}.")
-        found = WEIGHTINGS[name](graph.num_nodes, 2 * graph.num_edges if num_ones is None else num_ones)
+        found = WEIGHTINGS[name](graph.num_nodes, graph.num_arcs if num_ones is None else num_ones)
         return found if beta == 1 else replace(found, kl_scale=beta * found.kl_scale)
 
     def terms(self, reconstruction: Tensor, kl: Tensor) -> LossTerms:

@@ -90,7 +90,7 @@ class Workload:
             hidden_dim=composition.hidden_dim,
             latent_dim=composition.latent_dim,
             num_heads=len(composition.heads),
-            num_negatives=2 * graph.num_edges if num_negatives is None else num_negatives,
+            num_negatives=graph.told_apart(not symmetric).num_arcs if num_negatives is None else num_negatives,
             symmetric=symmetric,
             factorised=factorised,
             early_stopping=early_stopping,

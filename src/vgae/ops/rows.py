@@ -43,9 +43,17 @@ class Excluded:
     sides: Tensor | None = None  # the side of each node
 
     @classmethod
-    def of(cls, pairs: np.ndarray, num_nodes: int, device: torch.device, sides: np.ndarray | None = None) -> Excluded:
-        """These pairs, in both directions; a pair may be given more than once."""
-        both = np.concatenate([pairs, pairs[:, ::-1]])
+    def of(
+        cls,
+        pairs: np.ndarray,
+        num_nodes: int,
+        device: torch.device,
+        sides: np.ndarray | None = None,
+        *,
+        ordered: bool = False,
+    ) -> Excluded:
+        """These pairs, in both directions unless they are ordered; a pair may be given more than once."""
+        both = pairs if ordered else np.concatenate([pairs, pairs[:, ::-1]])
         both = both[np.lexsort((both[:, 1], both[:, 0]))]
         starts = np.searchsorted(both[:, 0], np.arange(num_nodes + 1))
         return cls(

@@ -68,6 +68,14 @@ class SparseMatrix:
             other.rows_of_transpose = replace(self.rows_of_transpose, values=values[self._order_of_transpose])
         return other
 
+    def transposed(self) -> SparseMatrix:
+        """Mᵀ, which is laid out already."""
+        other = copy(self)
+        other.__dict__.pop("_order_of_transpose", None)  # that of this matrix
+        other.shape = (self.shape[1], self.shape[0])
+        other.rows, other.rows_of_transpose = self.rows_of_transpose, self.rows
+        return other
+
     @cached_property
     def _order_of_transpose(self) -> Tensor:
         """Which entry of the matrix each entry of its transpose is: by columns, and by rows within them."""

@@ -140,29 +140,33 @@ class Run:
         """The logits of all pairs, by rows."""
         return self.model.rows(self.embeddings)
 
+    @cached_property
+    def links_split(self) -> LinkSplit:
+        """The split as the model tells links apart: without directions if its decoder is symmetric."""
+        return self.split.told_apart(not self.symmetric)
+
     @property
     def density(self) -> float:
         """The share of pairs that are links, in the whole graph as far as the split knows it."""
-        return self.split.num_graph_links / self.split.train.num_candidate_pairs
+        return self.links_split.num_graph_links / self.links_split.train.num_candidate_pairs
 
     @property
     def candidates(self) -> Candidates:
         """All pairs outside the training graph."""
-        graph = self.split.train
-        return Candidates(graph.num_nodes, graph.edges, graph.sides)
+        return Candidates.of(self.links_split.train)
 
     @cached_property
     def calibration(self) -> Calibration:
         """How logits become probabilities: by the validation links or, if there are none, by the loss's weight."""
-        shift = calibration_shift(self.config.weighting_for(self.split.train).positive_weight)
+        shift = calibration_shift(self.config.weighting_for(self.links_split.train).positive_weight)
         if self.saved_calibration is not None:
             return replace(self.saved_calibration, shift=shift)
-        links = self.split.val.links
+        links = self.links_split.val.links
         if not len(links):
             return Calibration(shift)
         return Calibration.fit(self.evidence(links, census(self, self.candidates)), shift)
 
     def evidence(self, links: Pairs, histogram: Histogram) -> Evidence:
         """What some of the unseen links, and all pairs outside the training graph, tell about probabilities."""
-        num_links = self.split.num_graph_links
-        return Evidence(histogram, self.logits(links), num_links - self.split.train.num_edges, num_links)
+        num_links = self.links_split.num_graph_links
+        return Evidence(histogram, self.logits(links), num_links - self.links_split.train.num_links, num_links)

@@ -50,6 +50,23 @@ class Job:
         return self.graph.num_features or self.graph.num_nodes
 
     @cached_property
+    def labels(self) -> Graph:
+        """The graph that is predicted: without its directions where the decoder is symmetric and cannot tell them."""
+        return self.graph.told_apart(not self.outline.decoder.symmetric)
+
+    @property
+    def cannot_tell(self) -> str | None:
+        """What a symmetric decoder on a directed graph cannot tell, in a sentence."""
+        if not self.graph.directed or self.labels.directed:
+            return None
+        name = self.config.value_of("decoder").name
+        return (
+            f"the links are directed, but the decoder {name} is symmetric: it cannot tell which way a link goes, and "
+            "its AUC of links against reversed links is 50 by construction; the decoders source_target and gravity can "
+            "tell"
+        )
+
+    @cached_property
     def outline(self) -> AutoEncoder:
         """The model with the shapes of its weights, and no memory for them."""
         return self.config.composition.outline(self.input_dim)

@@ -160,7 +160,7 @@ def _generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch
 
 def _make_objective(job: Job, model: AutoEncoder, choice: Choice) -> Objective:
     config = job.config
-    given = job.graph, model, config.weighting_for(job.graph), job.device
+    given = job.labels, model, config.weighting_for(job.labels), job.device
     if choice.objective == "exact":
         return ExactObjective(*given, given=config.terms, precision=config.precision)
     return SampledObjective(*given, given=config.terms, num_negatives=config.num_negatives)
@@ -173,7 +173,7 @@ class _Validation:
         config, pairs = job.config, held_out.pairs
         self.num_links, self.num_pairs = len(held_out.links), len(pairs)
         if config.early_stopping is not None and config.stop_by == "top":
-            pairs = np.concatenate([pairs, more_non_links(job.graph, held_out, config.seed)])
+            pairs = np.concatenate([pairs, more_non_links(job.labels, held_out, config.seed)])
         self.pairs = torch.tensor(pairs, device=job.device)
 
     @torch.no_grad()

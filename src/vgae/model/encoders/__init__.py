@@ -1,6 +1,7 @@
 """Encoders: from a graph to the parameters of the posterior, its heads."""
 
 from vgae.model.encoders.base import Encoder, EncoderCost, EncoderSpec
+from vgae.model.encoders.directed import Directed, DirectedEncoder
 from vgae.model.encoders.gcn import GCN, GCNEncoder
 from vgae.model.encoders.linear import Linear, LinearEncoder
 from vgae.model.encoders.mlp import MLP, MLPEncoder
@@ -9,6 +10,8 @@ from vgae.model.encoders.normalized import Normalized, NormalizedEncoder
 __all__ = [
     "GCN",
     "MLP",
+    "Directed",
+    "DirectedEncoder",
     "Encoder",
     "EncoderCost",
     "EncoderSpec",

@@ -1,10 +1,12 @@
 """Nodes on a sphere, then propagated: the length of an embedding comes from the graph alone.
 
-    mean = Ã^K s·U,   U the rows of X W_mean brought to length one,   other heads = Ã^K X W_head
+    mean = Ã^K s·U,   U the rows of X W_mean brought to length one,   other heads = b + Ã^K X W_head
 
 An isolated node is not shrunk towards zero, as its features would have it: U has rows of one length for all, and s is
 how far from zero they are. Ahn & Kim, "Variational Graph Normalized AutoEncoders", 2021 (GNAE, VGNAE), with K = 1. The
 first head says where nodes are, whatever the posterior calls it, and is the one that is normalised; rows of zeros stay.
+b is a constant that others start from, 0 in VGNAE: a log σ that starts at 0 drowns hundreds of dimensions in noise, and
+takes hundreds of iterations to fall.
 """
 
 from __future__ import annotations
@@ -38,15 +40,20 @@ class NormalizedEncoder(Encoder):
     def __init__(self, spec: Normalized, input_dim: int, heads: Mapping[str, int], generator: torch.Generator) -> None:
         super().__init__()
         self.spec = spec
+        self.first = next(iter(heads))  # weights are sorted by name
         self.head_weights = glorot_heads(input_dim, heads, generator)
 
     def forward(self, inputs: EncoderInputs) -> dict[str, Tensor]:
         """The output of each head, by name."""
         spec, weights = self.spec, side_by_side(self.head_weights)
         projected = project(inputs, weights, unit_rows=spec.unit_rows, dropout=spec.dropout)
-        first, *others = by_head(projected, self.head_weights).values()
-        placed = torch.cat([spec.scale * of_length_one(first), *others], dim=1)
-        return by_head(propagate(inputs, placed, spec.hops), self.head_weights)
+        placed = by_head(projected, self.head_weights)
+        placed[self.first] = spec.scale * of_length_one(placed[self.first])
+        outputs = propagate(inputs, torch.cat(list(placed.values()), dim=1), spec.hops)
+        found = by_head(outputs, self.head_weights)
+        if not spec.start:
+            return found
+        return {head: values if head == self.first else values + spec.start for head, values in found.items()}
 
 
 def of_length_one(values: Tensor) -> Tensor:
@@ -62,6 +69,7 @@ class Normalized(EncoderSpec):
 
     hops: int = hops_option(1)
     scale: float = option(1.8, above=0, help="The length of rows before they are propagated.", search=(1.0, 5.0))
+    start: float = option(0.0, help="What other heads, such as log σ, start from.", search=(-3.0, 0.0))
     unit_rows: bool = unit_rows_option()
     dropout: float = dropout_option()
 
