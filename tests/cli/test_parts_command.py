@@ -34,6 +34,15 @@ def test_a_family_is_listed_with_options_and_ranges(family: str, tmp_path: Path)
     assert max(map(len, result.stdout.splitlines())) <= 120
 
 
+def test_the_page_of_the_parts_names_them_all_and_quotes_the_command(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "parts.md").read_text()
+    for family in FAMILIES:
+        row = next(line for line in page.splitlines() if line.startswith(f"| {family} | `"))
+        assert all(f"`{name}`" in row for name, spec in registered(family).items() if is_own(spec))
+    said = run_vgae("train", "cora", "--prior", "uniform_sphere", cwd=tmp_path).stderr
+    assert " ".join(said.split()) in " ".join(page.split())
+
+
 def test_json_has_all_of_it(tmp_path: Path) -> None:
     found = json.loads(run_vgae("parts", "--json", cwd=tmp_path).stdout)
     assert tuple(found) == FAMILIES

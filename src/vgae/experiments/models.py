@@ -39,6 +39,7 @@ BESIDE: dict[str, dict[str, Any]] = {  # what a part is tried with, in place of 
     "posterior=power_spherical": {"decoder": "scaled"},  # inner products of unit vectors are at most 1
     "prior=uniform_sphere": {"posterior": "power_spherical", "decoder": "scaled"},
     "accurate+encoder=gcn": {"encoder": "gcn:unit_rows=true", "hidden_dim": 256},
+    "accurate+encoder=directed": {"encoder": "directed:unit_rows=true", "hidden_dim": 256},
     "accurate+encoder=linear": {"encoder": "linear:unit_rows=true"},
     "accurate+encoder=mlp": {"encoder": "mlp:unit_rows=true", "hidden_dim": 256},
 }
