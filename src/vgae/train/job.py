@@ -33,7 +33,10 @@ class Job:
             require_unseen(validation, graph)
         config.terms.observed.labels(graph)  # which refuses weights that are no labels
         if config.early_stopping is not None and not validation:
-            raise InputError("early_stopping: there is nothing to stop by; hold out validation pairs (val above 0).")
+            raise InputError(
+                "early_stopping: there is nothing to stop by; hold out validation pairs (val above 0), or have a fixed "
+                "number of iterations (early_stopping=None)."
+            )
         return cls(config.view(graph), config, validation or None)
 
     @cached_property
