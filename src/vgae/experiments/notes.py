@@ -68,7 +68,7 @@ NOTES: dict[tuple[str, str], PartNote] = {
         "q(z_i) ∝ (1 + μ_iᵀz)^κ_i on the unit sphere",
         "De Cao & Aziz, 2020; on graphs, with another distribution: Davidson et al., 2018 (S-VGAE)",
         "Embeddings for search by cosine; a prior that does not pull them to zero.",
-        "Gamma variables in place of normal ones for each node; use the decoder scaled, since z_i·z_j is at most 1.",
+        "Gamma variables in place of normal ones; take the decoder scaled:scale=5, since z_i·z_j is at most 1.",
     ),
     ("prior", "standard_normal"): PartNote(
         "p(z) = N(0, I)",
