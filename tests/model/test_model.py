@@ -1,4 +1,4 @@
-"""Posteriors, priors and decoders: a contract for every registered member, and the paper's equations."""
+"""Posteriors and priors: a contract for every registered member, and the paper's equations."""
 
 from typing import Any
 
@@ -10,15 +10,13 @@ from torch.distributions import kl_divergence as torch_kl
 
 from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
-from vgae.model.decoders import DecoderSpec, InnerProduct
 from vgae.model.inputs import normalized_adjacency
 from vgae.model.kl import kl_divergence
 from vgae.model.posteriors import DeltaPosterior, NormalPosterior, Posterior, PosteriorSpec
 from vgae.model.priors import Prior, PriorSpec, StandardNormalPrior
 from vgae.model.spec import registered
-from vgae.ops import Factors
 
-POSTERIORS, PRIORS, DECODERS = (registered(family) for family in ("posterior", "prior", "decoder"))
+POSTERIORS, PRIORS = (registered(family) for family in ("posterior", "prior"))
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -170,45 +168,3 @@ def test_every_pair_of_posterior_and_prior_has_the_kl_that_draws_estimate(poster
     error = differences.std(dim=0) / 4000**0.5
     assert bool(((differences.mean(dim=0) - found).abs() <= 4.5 * error).all())
     assert bool((found > 20 * error).all())  # else anything near 0 would do
-
-
-# ------------------------------------------------------------------------------------------------------------- decoders
-
-
-@pytest.mark.parametrize("name", DECODERS)
-def test_every_decoder_scores_pairs_like_the_dense_matrix_of_its_factors(name: str) -> None:
-    spec = DECODERS[name]()
-    assert isinstance(spec, DecoderSpec)
-    decoder = spec.build(4, generator())
-    z = torch.randn(9, 4, generator=generator(2), dtype=torch.float64)
-    pairs = torch.cartesian_prod(torch.arange(9), torch.arange(9))
-    scored = decoder.logits(z, pairs).reshape(9, 9)
-    factors = decoder.factors(z)
-    assert decoder.factorised == (factors is not None)
-    if factors is not None:
-        other = factors.q if factors.k is None else factors.k
-        dense = factors.q @ other.T
-        if factors.row_bias is not None:
-            dense = dense + factors.row_bias[:, None]
-        if factors.column_bias is not None:
-            dense = dense + factors.column_bias[None, :]
-        torch.testing.assert_close(scored, dense)
-    if decoder.symmetric:
-        torch.testing.assert_close(scored, scored.T)
-
-
-def test_inner_product_is_the_inner_product() -> None:
-    z = torch.tensor([[1.0, 2.0], [-3.0, 0.5]])
-    pairs = torch.tensor([[0, 1], [1, 1]])
-    torch.testing.assert_close(InnerProduct().build(2, generator()).logits(z, pairs), torch.tensor([-2.0, 9.25]))
-
-
-def test_factors_add_their_biases() -> None:
-    factors = Factors(
-        q=torch.tensor([[1.0], [2.0]]),
-        k=torch.tensor([[3.0], [5.0]]),
-        row_bias=torch.tensor([10.0, 20.0]),
-        column_bias=torch.tensor([100.0, 200.0]),
-    )
-    found = factors.logits(torch.tensor([[0, 1], [1, 0]]))
-    torch.testing.assert_close(found, torch.tensor([1 * 5 + 10 + 200.0, 2 * 3 + 20 + 100.0]))

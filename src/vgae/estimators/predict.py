@@ -19,6 +19,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.lookup import find_pairs
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.draws import moments_of_draws
+from vgae.ops import LogitRows
 from vgae.options import whole_number
 from vgae.runs.run import Run
 from vgae.train.config import Config, choose_device
@@ -42,6 +43,15 @@ class Predictor(EmbeddingPredictor):
 
     def _embeddings(self) -> Tensor:
         return self._fitted().embeddings
+
+    @property
+    def likeness(self) -> str:
+        """What `similar` goes by: cosine, or nearness, 1 / (1 + distance), as the decoder does."""
+        return self.model_.decoder.likeness
+
+    @torch.no_grad()
+    def _alike(self) -> LogitRows:
+        return self.model_.decoder.likeness_of(self._embeddings())
 
     def _device(self) -> torch.device:
         """Where other graphs are encoded: on the device of the training if it is there, else on any."""

@@ -122,7 +122,7 @@ NOTES: dict[tuple[str, str], PartNote] = {
         "logit_ij = z_iᵀ W z_j + b, W diagonal or full",
         "Yang et al., 2015 (DistMult); Nickel et al., 2011 (RESCAL)",
         "Nodes that link to unlike ones: negative weights. Full: directions.",
-        "Diagonal: no more than the paper's. Full: twice the sum over all pairs, which is not symmetric.",
+        "Twice the sum over all pairs: its weights may be negative, so that half a sweep is not enough.",
     ),
     ("decoder", "distance"): PartNote(
         "logit_ij = b - s·‖z_i - z_j‖²",
