@@ -26,6 +26,7 @@ from vgae.model.encoders import EncoderCost
 INT, FLOAT = 8, 4  # bytes of an index and of a number
 # What a single pair costs per latent dimension (gathers, scatters, sampling), in numbers that a sparse product moves.
 NUMBERS_PER_PAIR = 70
+TIMES_MOVED = 6  # a number that a decoder holds for a pair: written and read, forward and back
 # The C library keeps freed blocks of up to 32 MB for later, so that the heap has gaps: up to half as much again as is
 # held, as measured, but no more than a few such blocks.
 HEAP_GAPS, LARGEST_GAPS = 0.5, 5 * 32e6
@@ -64,6 +65,8 @@ class Workload:
     num_negatives: int
     symmetric: bool
     factorised: bool = True  # whether the exact objective is possible
+    mirrored: bool = True  # whether half of all pairs are enough for it
+    numbers_per_pair: int = 0  # that the decoder holds for a single pair, beside the two embeddings
     mask_links: bool = False  # links are hidden in each step
     early_stopping: bool = False  # the best weights are kept beside the last
     checkpoints: bool = False  # the state is copied now and then, to be written
@@ -92,6 +95,8 @@ class Workload:
             num_negatives=graph.told_apart(not decoder.symmetric).num_arcs if num_negatives is None else num_negatives,
             symmetric=decoder.symmetric,
             factorised=decoder.factorised,
+            mirrored=decoder.symmetric and decoder.mirrored,
+            numbers_per_pair=decoder.numbers_per_pair,
             mask_links=mask_links,
             early_stopping=early_stopping,
             checkpoints=checkpoints,
@@ -100,7 +105,7 @@ class Workload:
     @property
     def all_pairs(self) -> float:
         """Logits that the exact objective computes."""
-        return self.num_nodes**2 / (2 if self.symmetric else 1)
+        return self.num_nodes**2 / (2 if self.symmetric and self.mirrored else 1)
 
     @property
     def entries(self) -> int:
@@ -144,7 +149,8 @@ class Workload:
         """By sparse products (forward and back) and gathers."""
         propagated = 2 * self.entries * self.encoder.propagated
         projected = 2 * self.feature_entries * self.encoder.projected
-        return propagated + projected + NUMBERS_PER_PAIR * self.latent_dim * self.single_pairs(objective)
+        of_a_pair = NUMBERS_PER_PAIR * self.latent_dim + TIMES_MOVED * self.numbers_per_pair
+        return propagated + projected + of_a_pair * self.single_pairs(objective)
 
     # ------------------------------------------------------------------------------------------------------ memory
 
@@ -199,7 +205,7 @@ class Workload:
         return 8 * INT * self.entries if self.mask_links else 0.0
 
     def _mask(self) -> float:
-        """Row, column, link and weight of every entry of Ã, and of what goes along the links, with its order by column."""
+        """Row, column, link and weight of every entry of Ã; along directed links the same, and the order by column."""
         if not self.mask_links:
             return 0.0
         return self.entries * ((3 * INT + FLOAT) + (4 * INT + FLOAT) * self.encoder.along_links)
@@ -228,7 +234,7 @@ class Workload:
         """Where pairs are at their peak, on the way back: two gathers of z for each pair, and the gradients of both."""
         drawn = 0 if self.composition.posterior.deterministic else 2 * self.latent_dim  # noise and σ
         activations = FLOAT * self.num_nodes * (self.encoder.held + self.latent_dim + drawn) + self._dropped()
-        gathers = 2 * FLOAT * self.latent_dim
+        gathers = FLOAT * (2 * self.latent_dim + self.numbers_per_pair)
         vectors = 3 * FLOAT  # logits, what becomes of them, their gradients
         at_ones = self.num_ones * (2 * gathers + vectors)
         if objective == "exact":

@@ -74,7 +74,9 @@ def decide(work: Workload, job: Job, rates: Rates | None = None) -> Choice:
 
 def measure(work: Workload, job: Job) -> Rates:
     """What the machine can do for this training: at its own precision, on its own device."""
-    return measure_rates(job.device, work.latent_dim, symmetric=work.symmetric, precision=job.config.precision)
+    return measure_rates(
+        job.device, work.latent_dim, symmetric=work.symmetric and work.mirrored, precision=job.config.precision
+    )
 
 
 def plan_training(job: Job) -> Plan:
