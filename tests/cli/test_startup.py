@@ -36,6 +36,7 @@ def modules_of(arguments: str, folder: Path) -> set[str]:
         ("--version", ("numpy", "scipy", "torch", "rich", "vgae.options", *SLOW), "vgae.cli.app"),
         ("--help", ("numpy", "scipy", "torch", "rich", "vgae.options", *SLOW), "vgae.cli.app"),
         ("datasets", ("scipy", "torch", *SLOW), "vgae.cli.datasets"),
+        ("parts", SLOW, "vgae.cli.parts"),
         ("plan cora", SLOW, "vgae.train.plan"),
         ("cluster --help", tuple(name for name in SLOW if name != "pyarrow"), "vgae.cli.cluster"),
         ("train --help", SLOW, "vgae.train.config"),

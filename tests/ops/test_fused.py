@@ -238,12 +238,14 @@ def test_bfloat16_factors_are_summed_in_float32(kernels: str) -> None:
     assert max(errors(inputs(200, 150, dtype=torch.bfloat16), kernels)) < 2**-8  # the results are bfloat16 again
 
 
-def test_without_value_the_gradients_are_the_same_bits(kernels: str) -> None:
-    given = inputs(300)
+@pytest.mark.parametrize("biases", ["", "same", "rc"])
+def test_without_value_the_gradients_are_the_same_bits(biases: str, kernels: str) -> None:
+    given = inputs(300, biases=biases)
     with_value = value_and_gradients(given, kernels)
     without = value_and_gradients(given, kernels, value=False)
     assert torch.isnan(without[0])
-    assert torch.equal(with_value[1], without[1])
+    assert len(with_value) == len(without) == 1 + len(given)
+    assert all(torch.equal(a, b) for a, b in zip(with_value[1:], without[1:], strict=True))
 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 3])

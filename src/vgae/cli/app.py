@@ -58,7 +58,7 @@ COMMANDS = {
     "recommend": CommandEntry(
         "vgae.cli.links", "List the most likely links that are not known yet, of the whole graph or node by node."
     ),
-    "similar": CommandEntry("vgae.cli.links", "List the nodes with the embeddings nearest to a node's, by cosine."),
+    "similar": CommandEntry("vgae.cli.links", "List the nodes with the embeddings most like a node's."),
     "cluster": CommandEntry(
         "vgae.cli.cluster", "Put the nodes into clusters: those of a mixture prior, or by k-means; compare with labels."
     ),

@@ -71,12 +71,12 @@ def similar(
     fitted = open_run(run_folder, other)
     graph = fitted.graph_
     asked = find_node(graph, node)
-    near = [(graph.ids[index], cosine) for index, cosine in fitted.similar(asked, top)]
+    near = [(graph.ids[index], how_much) for index, how_much in fitted.similar(asked, top)]
     if as_json:
-        found = [{"node": json_id(name), "cosine": cosine} for name, cosine in near]
+        found = [{"node": json_id(name), fitted.likeness: how_much} for name, how_much in near]
         print_json({"node": json_id(graph.ids[asked]), "similar": found})
     else:
-        print_table(("node", "cosine"), [(str(name), f"{cosine:.4f}") for name, cosine in near])
+        print_table(("node", fitted.likeness), [(str(name), f"{how_much:.4f}") for name, how_much in near])
 
 
 def predict(

@@ -14,7 +14,7 @@ from vgae.estimators.clusters import TRAIN_ONE, Clusters, clusters_by_kmeans
 from vgae.estimators.links import FloatArray, LinkPredictor
 from vgae.graph.lookup import find_node, is_name
 from vgae.io.embeddings import arrow_table, data_frame
-from vgae.ops import Excluded, Factors, top_of_each_row
+from vgae.ops import Excluded, Factors, LogitRows, top_of_each_row
 from vgae.options import whole_number
 
 
@@ -25,22 +25,34 @@ class EmbeddingPredictor(LinkPredictor):
         """A row for each node of the graph (N×d), on the CPU."""
         raise NotImplementedError
 
+    @property
+    def likeness(self) -> str:
+        """What `similar` goes by: cosine, or nearness, 1 / (1 + distance)."""
+        return "cosine"
+
+    def _alike(self) -> LogitRows:
+        """How much alike nodes are, by rows."""
+        return Factors(torch.nn.functional.normalize(self._embeddings(), dim=1))
+
     def transform(self) -> FloatArray:
         """Embeddings (N×d) of the nodes."""
         embeddings: FloatArray = self._embeddings().numpy()
         return embeddings.copy()
 
     def similar(self, node: Any, k: int = 10, *, ids: bool = False) -> list[tuple[Any, float]]:
-        """The `k` nodes whose embeddings point most nearly the same way as this one's, with the cosines.
+        """The `k` nodes whose embeddings are most like this one's, best first, with how much alike they are.
+
+        `likeness` names the measure, which is that of the model's decoder: the cosine of two embeddings or, where links
+        go by distance, the nearness 1 / (1 + distance). A dimension that holds a bias or a mass does not count.
 
         A node that is named by its id is answered in ids, one that is named by its index in indices; `logits` says
         which is which.
         """
         row = find_node(self.graph_, node, ids=ids)
         k = whole_number(k, "k", 1)
-        directions = torch.nn.functional.normalize(self._embeddings(), dim=1)
-        nobody = Excluded.of(self.graph_.edges[:0], self.graph_.num_nodes, directions.device)
-        found = top_of_each_row(Factors(directions), top=k, rows=[row], excluded=nobody)
+        alike = self._alike()
+        nobody = Excluded.of(self.graph_.edges[:0], self.graph_.num_nodes, alike.device)
+        found = top_of_each_row(alike, top=k, rows=[row], excluded=nobody)
         near = found.pairs[:, 1].numpy()
         names = self.graph_.ids_of(near) if is_name(node, ids) else near
         return list(zip(names.tolist(), found.logits.tolist(), strict=True))
@@ -62,10 +74,12 @@ class EmbeddingPredictor(LinkPredictor):
         return arrow_table(self.graph_.ids, self.transform())
 
     def to_pyg(self) -> Any:
-        """The training graph for PyTorch Geometric: embeddings as `x`, links in both directions, `node_ids`."""
+        """The training graph for PyTorch Geometric: embeddings as `x`, links in the ways that they go, `node_ids`."""
         try:
             data = import_module("torch_geometric.data")
         except ImportError:
             raise InputError("to_pyg needs PyTorch Geometric; install it with pip install 'vgae[pyg]'.") from None
-        links = torch.tensor(np.concatenate([self.graph_.edges, self.graph_.edges[:, ::-1]]).T.copy())
+        graph = self.graph_
+        both_ways = graph.arcs if graph.directed else np.concatenate([graph.edges, graph.edges[:, ::-1]])
+        links = torch.tensor(both_ways.T.copy())
         return data.Data(x=torch.from_numpy(self.transform()), edge_index=links, node_ids=list(self.graph_.ids))

@@ -20,6 +20,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.lookup import find_pairs
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.draws import moments_of_draws
+from vgae.ops import LogitRows
 from vgae.options import whole_number
 from vgae.runs.run import Run
 from vgae.train.config import Config, choose_device
@@ -43,6 +44,15 @@ class Predictor(EmbeddingPredictor):
 
     def _embeddings(self) -> Tensor:
         return self._fitted().embeddings
+
+    @property
+    def likeness(self) -> str:
+        """What `similar` goes by: cosine, or nearness, 1 / (1 + distance), as the decoder does."""
+        return self.model_.decoder.likeness
+
+    @torch.no_grad()
+    def _alike(self) -> LogitRows:
+        return self.model_.decoder.likeness_of(self._embeddings())
 
     def _device(self) -> torch.device:
         """Where other graphs are encoded: on the device of the training if it is there, else on any."""
@@ -102,6 +112,11 @@ class Predictor(EmbeddingPredictor):
     def best_iteration_(self) -> int:
         """The iteration whose weights the model has."""
         return self.run_.facts.best_iteration
+
+    @property
+    def active_dimensions_(self) -> int:
+        """In how many dimensions the embeddings say something about the nodes; 0 if the model has collapsed."""
+        return self.run_.activity.active
 
     @property
     def recipe_(self) -> FeatureRecipe | None:

@@ -2,16 +2,16 @@
 
 A part is one frozen dataclass that is its options and builds what computes with them:
 
-    @register("decoder", "scaled")
+    @register("decoder", "stretched")
     @dataclass(frozen=True)
-    class Scaled(DecoderSpec):
+    class Stretched(DecoderSpec):
         scale: float = option(1.0, above=0, help="What inner products are multiplied by.")
 
         def factors(self, z: Tensor) -> Factors:
             return Factors(self.scale * z, z)
 
-It can then be given as `Scaled(scale=2.0)`, as "scaled" or as "scaled:scale=2", to the estimators and to the command;
-it is stored as the last of these. docs/parts.md says what each family has to offer.
+It can then be given as `Stretched(scale=2.0)`, as "stretched" or as "stretched:scale=2", to the estimators and to the
+command; it is stored as the last of these. docs/parts.md says what each family has to offer.
 """
 
 from __future__ import annotations
@@ -41,11 +41,14 @@ SomeSpec = TypeVar("SomeSpec", bound=Spec)
 
 
 def register(family: str, name: str) -> Callable[[type[SomeSpec]], type[SomeSpec]]:
-    """Make a part known by its name; a name is taken once, or again by a class that replaces one of its own name."""
+    """Make a part known by its name; a name is taken once, or again by a class that replaces one of its own name.
+
+    A part that comes with this package is never replaced: whoever asks for it by its name gets it.
+    """
 
     def decorate(spec: type[SomeSpec]) -> type[SomeSpec]:
         taken = registered(family).get(name)
-        if taken is not None and taken.__qualname__ != spec.__qualname__:
+        if taken is not None and (taken.__qualname__ != spec.__qualname__ or is_own(taken) != is_own(spec)):
             raise ValueError(f"{family}: the name {name!r} is taken by {taken.__qualname__}")
         spec.family, spec.name = family, name
         _REGISTERED[family][name] = spec

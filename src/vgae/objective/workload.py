@@ -20,10 +20,12 @@ import scipy.sparse as sp
 
 from vgae.graph.graph import Graph
 from vgae.model.autoencoder import Composition
+from vgae.model.decoders import Decoder
 
 INT, FLOAT = 8, 4  # bytes of an index and of a number
 # What a single pair costs per latent dimension (gathers, scatters, sampling), in numbers that a sparse product moves.
 NUMBERS_PER_PAIR = 70
+TIMES_MOVED = 6  # a number that a decoder holds for a pair: written and read, forward and back
 # The C library keeps freed blocks of up to 32 MB for later, so that the heap has gaps: up to half as much again as is
 # held, as measured, but no more than a few such blocks.
 HEAP_GAPS, LARGEST_GAPS = 0.5, 5 * 32e6
@@ -64,6 +66,8 @@ class Workload:
     num_negatives: int
     symmetric: bool
     factorised: bool = True  # whether the exact objective is possible
+    mirrored: bool = True  # whether half of all pairs are enough for it
+    numbers_per_pair: int = 0  # that the decoder holds for a single pair, beside the two embeddings
     early_stopping: bool = False  # the best weights are kept beside the last
     checkpoints: bool = False  # the state is copied now and then, to be written
 
@@ -74,13 +78,12 @@ class Workload:
         composition: Composition,
         *,
         num_negatives: int | None = None,
-        symmetric: bool = True,
-        factorised: bool = True,
+        decoder: Decoder | None = None,
         early_stopping: bool = False,
         checkpoints: bool = False,
     ) -> Workload:
-        """The workload of a model on a graph as the model sees it."""
-        matrix = graph.features
+        """The workload of a model on a graph as the model sees it; without a decoder, that of the inner product."""
+        matrix, decoder = graph.features, decoder or Decoder()
         return cls(
             num_nodes=graph.num_nodes,
             num_edges=graph.num_edges,
@@ -90,9 +93,11 @@ class Workload:
             hidden_dim=composition.hidden_dim,
             latent_dim=composition.latent_dim,
             num_heads=len(composition.heads),
-            num_negatives=graph.told_apart(not symmetric).num_arcs if num_negatives is None else num_negatives,
-            symmetric=symmetric,
-            factorised=factorised,
+            num_negatives=graph.told_apart(not decoder.symmetric).num_arcs if num_negatives is None else num_negatives,
+            symmetric=decoder.symmetric,
+            factorised=decoder.factorised,
+            mirrored=decoder.symmetric and decoder.mirrored,
+            numbers_per_pair=decoder.numbers_per_pair,
             early_stopping=early_stopping,
             checkpoints=checkpoints,
         )
@@ -100,7 +105,7 @@ class Workload:
     @property
     def all_pairs(self) -> float:
         """Logits that the exact objective computes."""
-        return self.num_nodes**2 / (2 if self.symmetric else 1)
+        return self.num_nodes**2 / (2 if self.symmetric and self.mirrored else 1)
 
     @property
     def entries(self) -> int:
@@ -130,7 +135,8 @@ class Workload:
         """By sparse products (forward and back) and gathers."""
         propagated = 2 * self.entries * (self.hidden_dim + self.num_heads * self.latent_dim)
         projected = 2 * self.feature_entries * self.hidden_dim
-        return propagated + projected + NUMBERS_PER_PAIR * self.latent_dim * self.single_pairs(objective)
+        of_a_pair = NUMBERS_PER_PAIR * self.latent_dim + TIMES_MOVED * self.numbers_per_pair
+        return propagated + projected + of_a_pair * self.single_pairs(objective)
 
     # ------------------------------------------------------------------------------------------------------ memory
 
@@ -192,7 +198,7 @@ class Workload:
         """Where pairs are at their peak, on the way back: two gathers of z for each pair, and the gradients of both."""
         drawn = 2 * self.latent_dim if self.num_heads > 1 else 0  # noise and σ
         activations = FLOAT * self.num_nodes * (self.hidden_dim + (1 + self.num_heads) * self.latent_dim + drawn)
-        gathers = 2 * FLOAT * self.latent_dim
+        gathers = FLOAT * (2 * self.latent_dim + self.numbers_per_pair)
         vectors = 3 * FLOAT  # logits, what becomes of them, their gradients
         at_ones = self.num_ones * (2 * gathers + vectors)
         if objective == "exact":

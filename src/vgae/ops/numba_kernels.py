@@ -246,9 +246,10 @@ def _sweep_blocks(
             _add_product(q[top : top + R], k[block], SQUARE, tile)
             part = LN_2 * _sum_of_positives(tile) if value else 0.0
             _sigmoid(tile)
+            at_the_edge = top + R > sizes[0] or (block + 1) * B > sizes[1]
+            if at_the_edge and (value or len(row_sums)):
+                _silence(tile, sizes[0] - top, sizes[1] - block * B)
             if value:
-                if top + R > sizes[0] or (block + 1) * B > sizes[1]:
-                    _silence(tile, sizes[0] - top, sizes[1] - block * B)
                 part += _sum_of_logs(tile, missing)
                 total += 2 * part if mirrored else part
             if gradient:

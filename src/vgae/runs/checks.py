@@ -5,6 +5,7 @@ Each function raises InputError or ValueError with what is wrong; the caller kno
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,6 @@ from torch import Tensor
 from vgae.errors import InputError
 from vgae.graph.split import LinkSplit
 from vgae.model.autoencoder import AutoEncoder
-from vgae.model.posteriors import PosteriorSpec
 from vgae.train.config import Config
 from vgae.train.state import LogEntry
 from vgae.version import __version__
@@ -87,7 +87,7 @@ def restore_model(config: Config, input_dim: int, tensors: dict[str, Tensor]) ->
     return model
 
 
-def check_latent(config: Config, latent: dict[str, Tensor], num_nodes: int) -> None:
+def check_latent(config: Config, model: AutoEncoder, latent: dict[str, Tensor], num_nodes: int) -> None:
     """The posterior has a row for each node, and no logit of it or of a draw from it can overflow."""
     heads = config.composition.heads
     if set(latent) != set(heads):
@@ -95,18 +95,25 @@ def check_latent(config: Config, latent: dict[str, Tensor], num_nodes: int) -> N
     for head, tensor in latent.items():
         if tuple(tensor.shape) != (num_nodes, heads[head]):
             raise InputError(f"model.safetensors: {LATENT}{head} should be {num_nodes}×{heads[head]}.")
-    if not has_finite_logits(config.composition.posterior, latent):
-        raise InputError(f"model.safetensors: {LATENT}* is so large that logits would be infinite.")
+    if not has_finite_logits(model, latent):
+        weights = any(True for _ in model.decoder.parameters())
+        where = f"{LATENT}* or the decoder's weights are" if weights else f"{LATENT}* is"
+        raise InputError(f"model.safetensors: {where} so large that logits would be infinite.")
 
 
-def has_finite_logits(posterior: PosteriorSpec, latent: dict[str, Tensor]) -> bool:
-    """Whether all ‖z‖² stay within float32, at the mean and FAR deviations from it; so do all products then."""
+@torch.no_grad()
+def has_finite_logits(model: AutoEncoder, latent: dict[str, Tensor]) -> bool:
+    """Whether all logits stay within float32, and ‖z‖² too, at the mean and FAR deviations from it.
+
+    The decoder bounds them at a point that no dimension of any embedding is beyond.
+    """
+    farthest = torch.zeros(())
     for start in range(0, len(next(iter(latent.values()))), ROWS):
-        part = posterior.build({head: tensor[start : start + ROWS].double() for head, tensor in latent.items()})
+        part = model.posterior.build({head: tensor[start : start + ROWS].double() for head, tensor in latent.items()})
         reach = part.mean.abs() + FAR * part.variance.sqrt()
-        if not float(reach.square().sum(dim=1).max()) < LARGEST:
-            return False
-    return True
+        farthest = torch.maximum(farthest, reach.max(dim=0, keepdim=True).values)
+    bound = copy.deepcopy(model.decoder).double().bound(farthest)
+    return all(float(largest) < LARGEST for largest in (bound, farthest.square().sum()))  # which NaN is not
 
 
 # ---------------------------------------------------------------------------------------------------------- description

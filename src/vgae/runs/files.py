@@ -133,7 +133,7 @@ def write_run(folder: Path, run: Run | BaselineRun) -> None:
 
 def _tensors_of(run: Run) -> dict[str, Tensor]:
     """The weights, and the posterior over the training graph."""
-    if not has_finite_logits(run.model.posterior, run.latent):
+    if not has_finite_logits(run.model, run.latent):
         raise TrainingError("Training has diverged: embeddings are so large that logits are infinite; lower the rate.")
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in run.model.state_dict().items()}
     return weights | {LATENT + name: tensor.detach().cpu().contiguous() for name, tensor in run.latent.items()}
@@ -358,7 +358,7 @@ def _read_model(run: _Opened, config: Config, facts: Facts, split: LinkSplit) ->
     check_weights(tensors)
     latent = {name.removeprefix(LATENT): tensor for name, tensor in tensors.items() if name.startswith(LATENT)}
     model = restore_model(config, facts.num_features or num_nodes, tensors)
-    check_latent(config, latent, num_nodes)
+    check_latent(config, model, latent, num_nodes)
     return model, latent
 
 

@@ -100,7 +100,7 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
 
     inputs = EncoderInputs.from_graph(job.graph, device)
     model = config.composition.build(job.input_dim, init).to(device)
-    model.decoder.begin(config.log_odds(job.graph))
+    model.decoder.begin(config.log_odds(job.labels))
     best = Best(model, config.early_stopping)
     step = Step(model, inputs, _make_objective(job, model, choice), generator, config)
     progress = Progress(step, best, choice, started)

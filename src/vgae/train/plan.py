@@ -37,8 +37,7 @@ def workload(job: Job, *, checkpoints: bool = False) -> Workload:
         job.graph,
         config.composition,
         num_negatives=config.num_negatives,
-        symmetric=job.outline.decoder.symmetric,
-        factorised=job.outline.decoder.factorised,
+        decoder=job.outline.decoder,
         early_stopping=config.early_stopping is not None,
         checkpoints=checkpoints,
     )
@@ -75,7 +74,9 @@ def decide(work: Workload, job: Job, rates: Rates | None = None) -> Choice:
 
 def measure(work: Workload, job: Job) -> Rates:
     """What the machine can do for this training: at its own precision, on its own device."""
-    return measure_rates(job.device, work.latent_dim, symmetric=work.symmetric, precision=job.config.precision)
+    return measure_rates(
+        job.device, work.latent_dim, symmetric=work.symmetric and work.mirrored, precision=job.config.precision
+    )
 
 
 def plan_training(job: Job) -> Plan:

@@ -32,6 +32,7 @@ class Decoder(nn.Module):
     symmetric: bool = True
     factorised: bool = True
     mirrored: bool = True  # whether symmetric factors have k = q and one bias, so that half of a sweep is enough
+    numbers_per_pair: int = 0  # that a step holds for a single pair, beside the two embeddings
     likeness: str = "cosine"  # what `similar` gives: cosine, or nearness, 1 / (1 + distance)
 
     def factors(self, z: Tensor) -> Factors | None:
@@ -93,6 +94,7 @@ class _PairByPair:
     def device(self) -> torch.device:
         return self.z.device
 
+    @torch.no_grad()
     def block(self, rows: Tensor, first: int = 0) -> Tensor:
         columns = torch.arange(first, len(self.z), device=rows.device)
         return self.decoder.logits(self.z, torch.cartesian_prod(rows, columns)).view(len(rows), len(columns))
@@ -112,6 +114,7 @@ class _Nearness:
     def device(self) -> torch.device:
         return self.z.device
 
+    @torch.no_grad()
     def block(self, rows: Tensor, first: int = 0) -> Tensor:
         return 1 / (1 + distances(self.z[rows], self.z[first:]))
 
@@ -139,6 +142,10 @@ class BiasedDecoder(Decoder):
         self.starts_at = bias
         self.bias = learned(0.0 if bias is None else bias)
 
+    def bias_of_rows(self, z: Tensor) -> Tensor:
+        """b for each node, as one side of the factors has it."""
+        return self.bias + z.new_zeros(len(z))
+
     def begin(self, log_odds: float) -> None:
         """Start from the log-odds, unless another number was given."""
         if self.starts_at is None:
@@ -150,15 +157,13 @@ def learned(start: float) -> nn.Parameter:
     return nn.Parameter(torch.tensor(start, dtype=torch.float32))
 
 
+BIASES: dict[str, Any] = {"least": -1000, "most": 1000, "search": (-10.0, 10.0)}
+
+
 def bias_option() -> Any:
     """What the bias of a `BiasedDecoder` starts from."""
-    return option(
-        None,
-        least=-1000,
-        most=1000,
-        help="What the learned bias starts from; none: the log-odds of a link, as the loss counts them.",
-        search=(-10.0, 10.0),
-    )
+    words = "What the learned bias starts from; none: the log-odds of a link, as the loss counts them."
+    return option(None, **BIASES, help=words)
 
 
 class DecoderSpec(Spec):

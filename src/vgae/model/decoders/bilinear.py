@@ -33,7 +33,7 @@ class DiagonalDecoder(BiasedDecoder):
 
     def factors(self, z: Tensor) -> Factors:
         """q = w∘z, k = z."""
-        return Factors(z * self.weight, z, self.bias.expand(len(z)))
+        return Factors(z * self.weight, z, self.bias_of_rows(z))
 
 
 class FullDecoder(BiasedDecoder):
@@ -48,7 +48,7 @@ class FullDecoder(BiasedDecoder):
 
     def factors(self, z: Tensor) -> Factors:
         """q = zW, k = z."""
-        return Factors(z @ self.weight, z, self.bias.expand(len(z)))
+        return Factors(z @ self.weight, z, self.bias_of_rows(z))
 
     def bound(self, reach: Tensor) -> Tensor:
         """|z|ᵀ|W||z|, or an entry of |z|ᵀ|W|, whichever is larger."""

@@ -13,22 +13,33 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from vgae.model.decoders.base import BiasedDecoder, DecoderSpec, bias_option, learned, squared_distances
+from vgae.model.decoders.base import BIASES, Decoder, DecoderSpec, learned, squared_distances
 from vgae.model.spec import register
 from vgae.ops import Factors
 from vgae.options import option
 
 
-class DistanceDecoder(BiasedDecoder):
+class DistanceDecoder(Decoder):
     """b - s·‖z_i - z_j‖²."""
 
     likeness = "nearness"
 
-    def __init__(self, scale: float, bias: float | None) -> None:
-        super().__init__(bias)
-        self.log_scale = learned(math.log(scale))
+    def __init__(self, latent_dim: int, scale: float | None, bias: float) -> None:
+        super().__init__()
+        self.latent_dim, self.starts_at = latent_dim, scale
+        self.bias = learned(bias)
+        self.log_scale = learned(math.log(scale or 1 / (2 * latent_dim)))
+
+    def begin(self, log_odds: float) -> None:
+        """Where no scale was given, take that at which draws of N(0, I) are linked about as often as the log-odds say.
+
+        Their squared distance is 2·latent_dim on average. The bias stays: it has to be above the log-odds of all pairs,
+        or no two nodes could be near enough for a link.
+        """
+        if self.starts_at is None:
+            nn.init.constant_(self.log_scale, math.log(max(self.bias.item() + 1 - log_odds, 1) / (2 * self.latent_dim)))
 
     def factors(self, z: Tensor) -> Factors:
         """q = k = √(2s)·(z - its mean over the nodes), r = c = ½ (b - ‖q‖²)."""
@@ -52,9 +63,15 @@ class DistanceDecoder(BiasedDecoder):
 class Distance(DecoderSpec):
     """logit_ij = b - s·‖z_i - z_j‖², with s and b learned."""
 
-    scale: float = option(1.0, above=0, most=1e6, help="What the learned scale starts from.", search=(0.1, 10.0))
-    bias: float | None = bias_option()
+    scale: float | None = option(
+        None,
+        above=0,
+        most=1e6,
+        help="What the learned scale starts from; none: draws of N(0, I) are linked about as often as nodes are.",
+        search=(0.001, 10.0),
+    )
+    bias: float = option(0.0, **BIASES, help="What the learned bias starts from.")
 
     def build(self, latent_dim: int, generator: torch.Generator) -> DistanceDecoder:  # noqa: ARG002 - nothing is drawn
         """The decoder at its start."""
-        return DistanceDecoder(self.scale, self.bias)
+        return DistanceDecoder(latent_dim, self.scale, self.bias)

@@ -79,6 +79,7 @@ class _GravityRows:
     def device(self) -> torch.device:
         return self.z.device
 
+    @torch.no_grad()
     def block(self, rows: Tensor, first: int = 0) -> Tensor:
         decoder, at = self.decoder, self.decoder.position(self.z)
         fall = (distances(at[rows], at[first:]).square_() + decoder.epsilon).log_()

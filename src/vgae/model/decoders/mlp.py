@@ -31,6 +31,7 @@ class MLPDecoder(BiasedDecoder):
 
     def __init__(self, widths: list[int], bias: float | None, generator: torch.Generator) -> None:
         super().__init__(bias)
+        self.numbers_per_pair = widths[0] + 3 * sum(widths[1:])  # before and after ReLU, and a gradient
         self.weights = nn.ParameterList(
             glorot(width, following, generator) for width, following in zip(widths, [*widths[1:], 1], strict=True)
         )
@@ -90,6 +91,7 @@ class _MLPRows:
     def device(self) -> torch.device:
         return self.z.device
 
+    @torch.no_grad()
     def block(self, rows: Tensor, first: int = 0) -> Tensor:
         decoder, columns = self.decoder, self.z[first:]
         logits = columns.new_empty(len(rows), len(columns))

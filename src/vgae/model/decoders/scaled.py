@@ -36,9 +36,7 @@ class ScaledDecoder(BiasedDecoder):
 
     def factors(self, z: Tensor) -> Factors:
         """q = k = √s·z; half of b for the row, half for the column."""
-        bias = (self.bias / 2).expand(len(z))
-        if self.node_bias:
-            bias = bias + z[:, -1]
+        bias = self.bias / 2 + (z[:, -1] if self.node_bias else z.new_zeros(len(z)))
         return Factors((self.log_scale / 2).exp() * self.position(z), None, bias, bias)
 
 

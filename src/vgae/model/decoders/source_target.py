@@ -27,7 +27,7 @@ class SourceTargetDecoder(BiasedDecoder):
     def factors(self, z: Tensor) -> Factors:
         """q = s, k = t."""
         half = z.shape[1] // 2
-        return Factors(z[:, :half], z[:, half:], self.bias.expand(len(z)))
+        return Factors(z[:, :half], z[:, half:], self.bias_of_rows(z))
 
 
 @register("decoder", "source_target")
