@@ -183,4 +183,4 @@ def test_a_plan_is_of_the_training_that_would_be_made(folder: Path, tmp_path: Pa
 
 def test_an_unknown_preset_is_refused(folder: Path, tmp_path: Path) -> None:
     result = run_vgae("train", str(folder / "small.npz"), "--preset", "best", "--json", cwd=tmp_path)
-    assert_refused(result, "preset", "auto, paper, tuned")
+    assert_refused(result, "preset", "auto, paper, accurate, tuned")

@@ -52,6 +52,7 @@ READING = [
     "plot @",
     "recommend @",
     "similar @ 0",
+    "cluster @ --k 2",
     "predict @ pairs.csv",
     "predict run @",
     "embed @ --out new.csv",
@@ -66,6 +67,7 @@ WRITING = [
     "train graph.npz --iterations 1 --out @",
     "embed run --out @",
     "recommend run --out @",
+    "cluster run --k 2 --out @",
     "predict run pairs.csv --out @",
     "plot run --kind training --out @",
     "report results.json --out @",
@@ -74,6 +76,7 @@ WRITING = [
 NO_FOLDERS = ["text", "/proc", "nul\0", "x" * 300]
 WRITING_BELOW = [
     *(f"embed run --out @/new.{ending}" for ending in ("csv", "parquet", "npz", "txt")),
+    *(f"cluster run --k 2 --out @/new.{ending}" for ending in ("csv", "parquet")),
     *(f"plot run --kind training --out @/new.{ending}" for ending in ("png", "svg", "pdf")),
 ]
 NUMBERS = ["0", "-1", "99999999999999999999999", "nan", "inf", "1e9", "", "many", "\x1b[1m"]
@@ -84,6 +87,7 @@ COUNTING = [
     *(f"baseline cn graph.npz --{name} @" for name in ("val", "test")),
     "recommend run --top @",
     "similar run 0 --top @",
+    "cluster run --k @",
     "reproduce --out new --runs @",
     "reproduce --out new --dataset @",
     "reproduce --out new --figure @",

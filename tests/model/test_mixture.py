@@ -29,27 +29,27 @@ from vgae.train.job import Job
 from vgae.train.loop import train
 from vgae.train.state import LogEntry
 
-SMALL: dict[str, Any] = {"hidden_dim": 6, "latent_dim": 3, "device": "cpu", "prior": "mixture:components=3"}
+SMALL: dict[str, Any] = {"hidden_dim": 6, "latent_dim": 3, "device": "cpu", "prior": "mixture:components=3,scales=own"}
 
 
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def begun_prior(num_components: int, latent_dim: int, *, seed: int = 0, spread: float = 1.5) -> MixturePrior:
+def begun_prior(num_components: int, latent_dim: int, *, seed: int = 0, shared: bool = False) -> MixturePrior:
     """A mixture somewhere, in float64."""
-    prior = MixturePrior(num_components, latent_dim).double()
+    prior = MixturePrior(num_components, latent_dim, shared=shared).double()
     draws = generator(seed)
     with torch.no_grad():
         prior.logits.copy_(torch.randn(num_components, generator=draws))
-        prior.means.copy_(spread * torch.randn(num_components, latent_dim, generator=draws))
-        prior.log_std.copy_(0.5 * torch.randn(num_components, latent_dim, generator=draws))
+        prior.means.copy_(1.5 * torch.randn(num_components, latent_dim, generator=draws))
+        prior.log_std.copy_(0.5 * torch.randn(prior.log_std.shape, generator=draws))
         prior.begun.fill_(1)
     return prior
 
 
 def reference(prior: MixturePrior) -> MixtureSameFamily:
-    parts = Independent(TorchNormal(prior.means, prior.log_std.exp()), 1)
+    parts = Independent(TorchNormal(prior.means, prior.log_std.exp().expand_as(prior.means)), 1)
     return MixtureSameFamily(Categorical(logits=prior.logits), parts)
 
 
@@ -70,9 +70,10 @@ def nothing_seen() -> PriorInputs:
 # -------------------------------------------------------------------------------------------------------------- density
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(("num_components", "latent_dim"), [(1, 1), (1, 3), (4, 1), (7, 16)])
-def test_log_prob_and_its_gradients_are_those_of_torch(num_components: int, latent_dim: int) -> None:
-    prior = begun_prior(num_components, latent_dim)
+def test_log_prob_and_its_gradients_are_those_of_torch(num_components: int, latent_dim: int, shared: bool) -> None:
+    prior = begun_prior(num_components, latent_dim, shared=shared)
     z = 2 * torch.randn(50, latent_dim, generator=generator(1), dtype=torch.float64)
     twin = z.clone().requires_grad_()
     z.requires_grad_()
@@ -195,6 +196,28 @@ def test_it_begins_with_the_clusters_of_the_embeddings(num_clusters: int, latent
         torch.testing.assert_close((2 * prior.log_std[k]).exp().detach(), variance, rtol=1e-3, atol=1e-3)
 
 
+def test_components_that_share_a_scale_have_the_mean_of_what_each_would_have() -> None:
+    points, labels = blobs(4, 3)
+    points = points * torch.tensor([1.0, 2.0, 0.5])
+    variances = torch.rand(points.shape, generator=generator(2))
+    prior = MixturePrior(4, 3, shared=True)
+    prior.begin(NormalPosterior(points, 0.5 * variances.log()), nothing_seen(), generator())
+    assert prior.log_std.shape == (1, 3)
+    assert adjusted_rand_score(labels, prior.responsibilities(points).argmax(dim=1)) == 1.0
+    within = torch.stack([points[labels == k] - points[labels == k].mean(dim=0) for k in range(4)]).square()
+    expected = within.mean(dim=(0, 1)) + variances.mean(dim=0)
+    torch.testing.assert_close((2 * prior.log_std[0]).exp().detach(), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_one_component_keeps_its_own_kind_of_scale() -> None:
+    points, _ = blobs(1, 3)
+    for shared in (False, True):
+        prior = MixturePrior(1, 3, shared=shared)
+        prior.begin(NormalPosterior(points, torch.zeros_like(points)), nothing_seen(), generator())
+        variance = points.var(dim=0, correction=0) + 1
+        torch.testing.assert_close((2 * prior.log_std[0]).exp().detach(), variance, rtol=1e-4, atol=1e-4)
+
+
 def test_of_points_it_is_the_em_of_scikit_learn() -> None:
     draws = np.random.default_rng(4)
     points = np.concatenate([draws.normal(-1.5, 1.0, (300, 2)), draws.normal(1.5, 0.5, (100, 2))])
@@ -267,7 +290,7 @@ def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
     model = vgae.VGAE(**SMALL, iterations=8, warm_up=2).fit(graph)
     model.save(tmp_path / "run")
     loaded = vgae.load(tmp_path / "run")
-    assert str(loaded.config_.prior) == "mixture:components=3"
+    assert str(loaded.config_.prior) == "mixture:components=3,scales=own"
     z = torch.from_numpy(model.transform())
     first, second = model.model_.prior, loaded.model_.prior
     assert isinstance(first, MixturePrior)
@@ -276,7 +299,10 @@ def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_what_it_cannot_be_is_said() -> None:
-    assert "components: a whole number from 1 to 10000" in message_of(
+    assert "scales: 'no' is not one of shared, own" in message_of(
+        lambda: Config(**SMALL | {"prior": "mixture:scales=no"})
+    )
+    assert "components: a whole number from 1 to 1000" in message_of(
         lambda: Config(**SMALL | {"prior": "mixture:components=0"})
     )
     assert "goes with the posterior normal" in message_of(lambda: Config(**SMALL | {"model": "gae"}))

@@ -59,6 +59,9 @@ COMMANDS = {
         "vgae.cli.links", "List the most likely links that are not known yet, of the whole graph or node by node."
     ),
     "similar": CommandEntry("vgae.cli.links", "List the nodes with the embeddings most like a node's."),
+    "cluster": CommandEntry(
+        "vgae.cli.cluster", "Put the nodes into clusters: those of a mixture prior, or by k-means; compare with labels."
+    ),
     "predict": CommandEntry("vgae.cli.links", "Give the probability of a link for each pair of a table."),
     "baseline": CommandEntry(
         "vgae.cli.baselines",

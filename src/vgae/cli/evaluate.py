@@ -15,6 +15,7 @@ from vgae.estimators.predict import FittedModel
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
+from vgae.report.collapse import active_words, collapse_sentence
 from vgae.report.console import print_json, print_scores
 from vgae.report.evaluation import print_reliability, print_top, reliability_json
 from vgae.report.figures import (
@@ -63,6 +64,8 @@ def evaluate(run_folder: RunFolder, protocol: ProtocolOptions, labels: LabelOpti
         print_json(run_summary(run_folder, run) | metrics | {"calibration": judged})
         return
     print_scores(metrics, paper_scores(run))
+    if isinstance(run, Run):
+        print_line(collapse_sentence(run) or f"Of the embedding, {active_words(run)}: nodes differ in them.")
     print_top(ranked, "Test links" if run.split.test else "Validation links", len(held_out.links))
     print_reliability(calibrated, what)
     if not fitted.calibration().is_fitted:

@@ -28,6 +28,9 @@ def run_summary(folder: Path, run: Run | BaselineRun) -> dict[str, Any]:
         "objective_reason": run.facts.objective_reason,
         "iterations": run.history[-1].iteration,
         "best_iteration": run.facts.best_iteration,
+        "latent_dim": run.activity.latent_dim,
+        "active_dimensions": run.activity.active,
+        "collapsed": run.activity.is_collapsed,
     }
     return about | trained | scores
 

@@ -16,13 +16,14 @@ from vgae.cli.summary import paper_scores, run_summary
 from vgae.cli.verdict import Asked, judge_run, print_verdict
 from vgae.errors import StoppedError
 from vgae.options import Options, option
+from vgae.report.collapse import collapse_sentence
 from vgae.report.console import print_json, print_scores
 from vgae.runs.checkpoint import saved_iteration
 from vgae.runs.files import CHECKPOINT, CONFIG
 from vgae.runs.folder import Stage, stage_of
 from vgae.runs.make import Destination, Reporter, Source, make_run
 from vgae.runs.run import Run
-from vgae.screen import note, visible
+from vgae.screen import note, print_line, visible
 from vgae.train.config import Config, choose_device
 from vgae.train.job import Job
 from vgae.train.progress import ProgressBar
@@ -96,6 +97,8 @@ def train(
         print_json(run_summary(to.folder, run) | settled.to_json() | {"verdict": found.to_json() if found else None})
     elif found:
         print_verdict(found)
+    elif (words := collapse_sentence(run)) is not None:
+        print_line(words)
 
 
 def _folder(asked: Asked, output: FolderOptions, preset: PresetOptions, judging: JudgingOptions) -> Path:

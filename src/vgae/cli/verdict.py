@@ -16,6 +16,7 @@ from vgae.graph.features import normalize, row_lengths
 from vgae.graph.split import LinkSplit
 from vgae.io.catalog import DATASETS
 from vgae.options import as_arguments
+from vgae.report.collapse import collapse_sentence
 from vgae.report.console import print_table
 from vgae.report.verdict import Hints, Verdict, judge
 from vgae.runs.run import Run
@@ -82,7 +83,8 @@ class Asked:
 def judge_run(run: Run, asked: Asked, *, with_variants: bool = False) -> Verdict:
     """The verdict on a run of `vgae train`; with variants, the same model is trained without features and scaled."""
     variants = _variants(asked, run.config) if with_variants else {}
-    return judge(run.config.model.upper(), run, asked.split, variants, asked.hints())
+    hints = replace(asked.hints(), collapse=collapse_sentence(run))
+    return judge(run.config.model.upper(), run, asked.split, variants, hints)
 
 
 def print_verdict(found: Verdict) -> None:

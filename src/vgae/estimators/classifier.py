@@ -84,6 +84,11 @@ def training_of(
     """
     if not isinstance(data, LinkSamples):
         return data, validation
+    if "directions" in data.edge_values and not config.composition.outline(1).decoder.symmetric:
+        raise InputError(
+            f"decoder: {config.value_of('decoder').name} tells directions apart, but a row of samples is a pair of "
+            "nodes without one; fit the training graph of vgae.split_links, or take a symmetric decoder."
+        )
     labels = check_labels(y, len(data))
     if config.early_stopping is None or validation is not None:
         return data.graph(labels), validation

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from vgae.errors import InputError
+from vgae.estimators.clusters import TRAIN_ONE, Clusters, clusters_by_kmeans
 from vgae.estimators.links import FloatArray, LinkPredictor
 from vgae.graph.lookup import find_node, is_name
 from vgae.io.embeddings import arrow_table, data_frame
@@ -56,6 +57,14 @@ class EmbeddingPredictor(LinkPredictor):
         names = self.graph_.ids_of(near) if is_name(node, ids) else near
         return list(zip(names.tolist(), found.logits.tolist(), strict=True))
 
+    def clusters(self, k: int | None = None, *, seed: int = 0) -> Clusters:
+        """The nodes in `k` clusters, by k-means on their embeddings."""
+        if k is None:
+            raise InputError(
+                f"k: say how many clusters k-means is to find in the embeddings; to find them in training, {TRAIN_ONE}."
+            )
+        return clusters_by_kmeans(self.graph_, self._embeddings(), k, seed)
+
     def to_frame(self) -> Any:
         """The embeddings as a pandas data frame: columns z1, z2, …, the nodes' ids as index."""
         return data_frame(self.graph_.ids, self.transform())
@@ -65,10 +74,12 @@ class EmbeddingPredictor(LinkPredictor):
         return arrow_table(self.graph_.ids, self.transform())
 
     def to_pyg(self) -> Any:
-        """The training graph for PyTorch Geometric: embeddings as `x`, links in both directions, `node_ids`."""
+        """The training graph for PyTorch Geometric: embeddings as `x`, links in the ways that they go, `node_ids`."""
         try:
             data = import_module("torch_geometric.data")
         except ImportError:
             raise InputError("to_pyg needs PyTorch Geometric; install it with pip install 'vgae[pyg]'.") from None
-        links = torch.tensor(np.concatenate([self.graph_.edges, self.graph_.edges[:, ::-1]]).T.copy())
+        graph = self.graph_
+        both_ways = graph.arcs if graph.directed else np.concatenate([graph.edges, graph.edges[:, ::-1]])
+        links = torch.tensor(both_ways.T.copy())
         return data.Data(x=torch.from_numpy(self.transform()), edge_index=links, node_ids=list(self.graph_.ids))

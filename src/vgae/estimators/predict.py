@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from vgae.errors import InputError
+from vgae.estimators.clusters import Clusters, clusters_of_mixture
 from vgae.estimators.embeddings import EmbeddingPredictor
 from vgae.estimators.fitted import Fitted
 from vgae.estimators.links import FloatArray, Links, Scored
@@ -113,6 +114,11 @@ class Predictor(EmbeddingPredictor):
         return self.run_.facts.best_iteration
 
     @property
+    def active_dimensions_(self) -> int:
+        """In how many dimensions the embeddings say something about the nodes; 0 if the model has collapsed."""
+        return self.run_.activity.active
+
+    @property
     def recipe_(self) -> FeatureRecipe | None:
         """How a table of nodes became the features, of a run that was loaded."""
         return self.run_.recipe
@@ -141,6 +147,16 @@ class Predictor(EmbeddingPredictor):
         moved = copy.copy(self)
         moved.fitted_ = self._fitted().on(Graph.of(graph), self._device(), known)
         return moved
+
+    def clusters(self, k: int | None = None, *, seed: int = 0) -> Clusters:
+        """The nodes in the clusters of a mixture prior, with p(k | z); with `k`, in so many by k-means, of any model.
+
+        `seed` is that of k-means. On another graph (`on`), new nodes are in the clusters that were learned.
+        """
+        if k is not None:
+            return super().clusters(k, seed=seed)
+        prior = self.config_.composition.prior
+        return clusters_of_mixture(self.graph_, self._embeddings(), self.model_.prior, prior.name)
 
     def predict_links(
         self, pairs: npt.ArrayLike, *, samples: int | None = None, seed: int | None = None, ids: bool = False

@@ -81,18 +81,24 @@ def evaluate_labels(
     return LabelScores(scores, len(codes), len(sizes), repeats, float(sizes.max() / sizes.sum()), notes)
 
 
-def _classes(labels: AnyArray) -> tuple[IntArray, IntArray, tuple[str, ...]]:
-    """The nodes that have a label, its number among the classes, and what was left out."""
+def known_labels(labels: AnyArray) -> tuple[IntArray, IntArray, IntArray]:
+    """The nodes that have a label, its number among the classes, and the sizes of these."""
     none = (None, -1, "-1", "")
     texts = [None if label in none or label != label else str(label) for label in labels.tolist()]  # nan is none too
     kept = np.array([place for place, text in enumerate(texts) if text is not None], dtype=np.int64)
     if not len(kept):
         raise InputError("labels: no node has one.")
     _, codes, sizes = np.unique([texts[place] for place in kept], return_inverse=True, return_counts=True)
+    return kept, codes.astype(np.int64), sizes
+
+
+def _classes(labels: AnyArray) -> tuple[IntArray, IntArray, tuple[str, ...]]:
+    """The same without classes of a single node, and what was left out."""
+    kept, codes, sizes = known_labels(labels)
     single = sizes[codes] < 2
     notes = []
-    if len(kept) < len(texts):
-        notes.append(f"{count(len(texts) - len(kept), 'node')} without a label left out")
+    if len(kept) < len(labels):
+        notes.append(f"{count(len(labels) - len(kept), 'node')} without a label left out")
     if single.any():
         notes.append(f"{count(int(single.sum()), 'class', 'classes')} of a single node left out")
     kept, codes = kept[~single], codes[~single]

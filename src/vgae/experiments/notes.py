@@ -46,6 +46,12 @@ NOTES: dict[tuple[str, str], PartNote] = {
         "Dense features that say much by themselves, such as Pubmed's; with mask_links and dropout.",
         f"{NO_MORE}, at the same widths.",
     ),
+    ("encoder", "directed"): PartNote(
+        "H = ReLU(Ã_out X W_out + Ã_in X W_in + X W_own), heads alike",
+        "Rossi et al., 2023 (Dir-GNN)",
+        "Directed graphs, with a decoder that tells directions; without directions both ways are one.",
+        "Three times the weights, and two propagations in each layer.",
+    ),
     ("posterior", "delta"): PartNote(
         "z_i = μ_i",
         KIPF,

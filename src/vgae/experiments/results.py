@@ -240,7 +240,7 @@ class Store:
         write_json(self.folder / "sessions" / f"{len(self.sessions()):04}.json", asdict(session))
 
     def sessions(self) -> list[Session]:
-        """All sessions that were completed, in order."""
+        """All sessions that came to an end, in order; one that was killed did not."""
         found = []
         for path in sorted((self.folder / "sessions").glob("*.json")):
             try:
@@ -294,19 +294,23 @@ def run_tasks(
     for dataset in {task.dataset for task in missing}:
         load_dataset(dataset)  # once, before the workers all ask for it
     number = int(min(workers or os.cpu_count() or 1, max(1, bytes_free() // BYTES_OF_A_WORKER)))
+    machine = describe_machine() + ("" if workers is None else f" · {count(number, 'run')} at a time")
+    added = 0
     with closing(results_of(work, missing, num_workers=number)) as results:
         try:
             for result in results:
                 if isinstance(result, Result):
                     store.put(result)
+                    added += 1
                 yield result
         except WorkerKilledError as error:
             raise WorkerKilledError(
                 f"{error}; {store.count(tasks)} of {len(tasks)} results are stored in {store.folder}; "
                 "to continue, run the same command again"
             ) from None
-    at_a_time = "" if workers is None else f" · {count(number, 'run')} at a time"
-    store.record(Session(describe_machine() + at_a_time, len(missing), time.perf_counter() - started))
+        finally:  # interrupted or not
+            if added:
+                store.record(Session(machine, added, time.perf_counter() - started))
 
 
 def summarise(results: Sequence[Result], methods: Sequence[str]) -> dict[str, dict[str, Cell]]:

@@ -80,8 +80,13 @@ class EncoderInputs:
 
     @cached_property
     def outgoing(self) -> SparseMatrix:
-        """D_out^-½ (A + I) D_in^-½ with the directions of the links: each node takes what its targets have."""
-        along = self.of_graph.directions
+        """D_out^-½ (A + I) D_in^-½ with the directions of the links: each node takes what its targets have.
+
+        Inputs that were put together by hand know no directions, and have Ã.
+        """
+        if self.layout is None:
+            return self.propagation
+        along = self.layout.directions
         return along.outgoing if self.kept is None else along.masked(self.kept)
 
     @cached_property

@@ -15,6 +15,8 @@ from vgae.errors import InputError
 from vgae.evaluation.bootstrap import ERRORS
 from vgae.evaluation.evaluate import RowScorer
 from vgae.graph.split import LinkSplit
+from vgae.report.collapse import collapse_sentence
+from vgae.runs.run import Run
 from vgae.words import count
 
 NAMES = {
@@ -37,6 +39,7 @@ class Hints:
     compare: str = "vgae.verdict(model, split, variants={'without features': another model})"
     variants: dict[str, str] = field(default_factory=dict)  # what makes a variant, by its name
     more_test_links: str = "split_links(graph, test=0.2)"
+    collapse: str | None = None  # what to say if the embeddings have collapsed
     uses_features: bool = False
     has_features: bool = False
 
@@ -48,6 +51,7 @@ class Verdict:
     name: str
     comparison: Comparison
     sentences: tuple[str, ...]
+    collapsed: bool = False  # the logits or the embeddings
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -92,7 +96,7 @@ class Verdict:
             "heuristics": found.heuristics,
             "random": found.random,
             "differences": differences,
-            "collapsed": found.collapsed,
+            "collapsed": self.collapsed,
             "sentences": list(self.sentences),
             "notes": list(found.notes),
         }
@@ -113,14 +117,17 @@ def verdict(model: RowScorer, split: LinkSplit, *, variants: dict[str, Any] | No
     if not isinstance(split, LinkSplit):
         raise InputError(f"split: a LinkSplit is needed, such as split_links gives, not {type(split).__name__}.")
     uses = getattr(model, "n_features_in_", 0) > 0
-    hints = Hints(uses_features=uses, has_features=split.train.features is not None)
+    run = getattr(model, "run_", None)
+    collapse = collapse_sentence(run) if isinstance(run, Run) else None
+    hints = Hints(collapse=collapse, uses_features=uses, has_features=split.train.features is not None)
     return judge(type(model).__name__, model, split, variants or {}, hints)
 
 
 def judge(name: str, model: RowScorer, split: LinkSplit, variants: dict[str, RowScorer], hints: Hints) -> Verdict:
     """The verdict on a model of that name."""
     found = compare(model, split, variants)
-    return Verdict(name, found, tuple(sentences(found, hints)))
+    collapsed = found.collapsed or hints.collapse is not None
+    return Verdict(name, found, tuple(sentences(found, hints)), collapsed)
 
 
 # ------------------------------------------------------------------------------------------------------------ sentences
@@ -132,6 +139,8 @@ def sentences(found: Comparison, hints: Hints) -> Iterator[str]:
         yield "Every pair of nodes is a link already, so there is no new link to recommend."
     elif found.collapsed:
         yield from _collapsed(found, hints)
+    elif hints.collapse is not None:
+        yield hints.collapse
     if not found.pairs:
         yield "Nothing was held out to judge the model by; hold out links with --test 0.1 (in Python, test=0.1)."
         return

@@ -20,6 +20,7 @@ from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.likelihood.bernoulli import calibration_shift
 from vgae.model.autoencoder import AutoEncoder
+from vgae.objective.collapse import Activity
 from vgae.ops import LogitRows
 from vgae.runs.checks import check_keys, is_number
 from vgae.train.config import Config
@@ -126,6 +127,11 @@ class Run:
     def embeddings(self) -> Tensor:
         """The posterior mean over the training graph (N×d)."""
         return self.model.posterior.build(self.latent).mean
+
+    @cached_property
+    def activity(self) -> Activity:
+        """In how many dimensions the embeddings say something about the nodes."""
+        return Activity.of(self.model.posterior.build(self.latent))
 
     def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
         """Logits of links between pairs of node indices (M×2), at the posterior mean."""

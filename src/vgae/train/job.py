@@ -33,7 +33,10 @@ class Job:
             require_unseen(validation, graph)
         config.terms.observed.labels(graph)  # which refuses weights that are no labels
         if config.early_stopping is not None and not validation:
-            raise InputError("early_stopping: there is nothing to stop by; hold out validation pairs (val above 0).")
+            raise InputError(
+                "early_stopping: there is nothing to stop by; hold out validation pairs (val above 0), or have a fixed "
+                "number of iterations (early_stopping=None)."
+            )
         return cls(config.view(graph), config, validation or None)
 
     @cached_property
@@ -59,8 +62,8 @@ class Job:
         name = self.config.value_of("decoder").name
         return (
             f"the links are directed, but the decoder {name} is symmetric: it cannot tell which way a link goes, and "
-            "its AUC of links against reversed links is 50 by construction; the decoders source_target and gravity can "
-            "tell"
+            "its AUC of links against reversed links is 50 by construction; the decoders source_target and gravity "
+            "can tell"
         )
 
     @cached_property

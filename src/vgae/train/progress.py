@@ -73,4 +73,6 @@ def describe(entry: LogEntry) -> str:
     text = f"loss {entry.loss:.3f} = {entry.reconstruction:.3f} + KL {entry.kl:.3f}"
     if entry.val_auc is not None and entry.val_ap is not None:
         text += f" · AUC {100 * entry.val_auc:.1f} AP {100 * entry.val_ap:.1f}"
+    if entry.active is not None:
+        text += f" · {entry.active} active"
     return text

@@ -1,0 +1,46 @@
+"""What to say about a model whose embeddings tell nothing about the nodes, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vgae.runs.run import Run
+
+FEW_ITERATIONS = 100  # after which a model may not have begun to learn
+
+
+def active_words(run: Run) -> str:
+    """How many dimensions are active, in words."""
+    activity = run.activity
+    return f"{activity.active} of {activity.latent_dim} dimensions are active"
+
+
+def collapse_sentence(run: Run) -> str | None:
+    """One sentence if the embeddings of a run have collapsed, with what to do; None if they have not."""
+    if not run.activity.is_collapsed:
+        return None
+    remedies = list(_remedies(run))
+    advice = ", ".join(remedies[:-1]) + (" or " if len(remedies) > 1 else "") + remedies[-1]
+    return (
+        f"The embeddings have collapsed: {active_words(run)}, so that they tell hardly anything about the nodes. To "
+        f"get a model, try {advice}."
+    )
+
+
+def _remedies(run: Run) -> Iterator[str]:
+    """What helps, the most likely first; only what is not so already."""
+    config = run.config
+    if run.history[-1].iteration < FEW_ITERATIONS:
+        yield "more --iterations"
+    if config.weighting == "elbo":
+        yield "--weighting paper"
+    if run.model.posterior.deterministic:
+        yield "a lower --learning-rate"
+        yield "another --seed"
+        return
+    if config.value_of("decoder").name == "inner_product":
+        yield "a decoder with a bias (--decoder scaled)"
+    if config.value_of("posterior").name == "normal":
+        yield "a posterior on the sphere (--posterior power_spherical --decoder scaled:scale=5)"
+    yield f"--free-bits {max(0.1, 2 * config.free_bits):g}"
+    yield f"--beta {0.1 * config.beta or 0.1:g}"
