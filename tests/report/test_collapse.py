@@ -42,8 +42,14 @@ def test_the_sentence_says_what_to_do(split: vgae.LinkSplit, held: vgae.VGAE) ->
         "power_spherical --decoder scaled:scale=5), --free-bits 0.1 or --beta 1000."
     )
     assert held.active_dimensions_ == 0
-    elbo = vgae.VGAE(**SMALL | {"iterations": 5}, weighting="elbo", decoder="scaled", beta=1e4).fit(split.train)
+    elbo = vgae.VGAE(**SMALL | {"iterations": 30}, weighting="elbo", decoder="scaled", beta=1e4).fit(split.train)
     assert "try more --iterations, --weighting paper, a posterior" in str(collapse_sentence(elbo.run_))
+
+
+def test_a_model_that_has_hardly_been_trained_has_not_collapsed(split: vgae.LinkSplit) -> None:
+    begun = vgae.VGAE(**SMALL | {"iterations": 5}).fit(split.train)
+    assert begun.run_.activity.is_collapsed
+    assert collapse_sentence(begun.run_) is None
 
 
 def test_one_collapse_is_said_once_in_the_verdict(split: vgae.LinkSplit, held: vgae.VGAE) -> None:
