@@ -6,7 +6,7 @@
     own        the same with a scale of its own for each component
 
 Models see the whole graph and no labels; within these options, no seed and no iteration is chosen by them. The options
-themselves were found by a dozen trials on Cora and Citeseer, with their labels; Pubmed has not been looked at.
+themselves were chosen by some thirty trials on Cora and Citeseer, with their labels; docs/clusters.md says more.
 
     python benchmarks/clusters.py [--datasets cora citeseer pubmed] [--seeds 10] [--objective sampled]
 """

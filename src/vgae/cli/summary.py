@@ -5,6 +5,7 @@ from typing import Any
 
 from vgae.experiments.paper import paper_result
 from vgae.model.spec import FAMILIES
+from vgae.report.collapse import has_collapsed
 from vgae.runs.baseline_run import BaselineRun
 from vgae.runs.run import Run
 
@@ -30,7 +31,7 @@ def run_summary(folder: Path, run: Run | BaselineRun) -> dict[str, Any]:
         "best_iteration": run.facts.best_iteration,
         "latent_dim": run.activity.latent_dim,
         "active_dimensions": run.activity.active,
-        "collapsed": run.activity.is_collapsed,
+        "collapsed": has_collapsed(run),
     }
     return about | trained | scores
 

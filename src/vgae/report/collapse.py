@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from vgae.runs.run import Run
 
-FEW_ITERATIONS = 100  # after which a model may not have begun to learn
+UNTRAINED = 20  # iterations: before these a model has not collapsed, it has not begun
+FEW_ITERATIONS = 100  # after which it may still be at the beginning
 
 
 def active_words(run: Run) -> str:
@@ -15,9 +16,14 @@ def active_words(run: Run) -> str:
     return f"{activity.active} of {activity.latent_dim} dimensions are active"
 
 
+def has_collapsed(run: Run) -> bool:
+    """Whether training has left embeddings that tell nothing about the nodes, or hardly anything."""
+    return run.activity.is_collapsed and run.history[-1].iteration >= UNTRAINED
+
+
 def collapse_sentence(run: Run) -> str | None:
     """One sentence if the embeddings of a run have collapsed, with what to do; None if they have not."""
-    if not run.activity.is_collapsed:
+    if not has_collapsed(run):
         return None
     remedies = list(_remedies(run))
     advice = ", ".join(remedies[:-1]) + (" or " if len(remedies) > 1 else "") + remedies[-1]

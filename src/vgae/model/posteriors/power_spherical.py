@@ -77,7 +77,7 @@ class PowerSphericalPosterior:
         # A normal variable is 0 once in millions of draws: then any direction will do.
         tangent = torch.where(lengths > 0, noise / lengths, torch.full_like(noise, (mean.shape[1] - 1) ** -0.5))
         # The pole that is farther from μ; both give the same distribution.
-        pole = torch.where(mean[:, :1] > 0, -1.0, 1.0).to(mean.dtype)
+        pole = 1 - 2 * (mean[:, :1] > 0).to(mean.dtype)
         at_pole = torch.cat(
             [pole * (shares[0] - shares[1])[:, None], 2 * (shares[0] * shares[1]).sqrt()[:, None] * tangent], dim=1
         )
