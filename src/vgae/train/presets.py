@@ -24,8 +24,9 @@ ENOUGH_TO_STOP = 50  # validation links; a score on fewer is mostly noise
 TRIAL_ITERATIONS = 100  # of the two trainings that try whether features help
 TRIAL_MARGIN = 0.01  # by which the mean of AUC and AP has to be better for features to be left out
 
-# One variational model for accuracy, its KL in the loss as the weighting has it. Chosen among 17 by the validation
-# scores of splits 0 to 2 of Cora, Citeseer and Pubmed; docs/models.md has its scores on the test pairs of ten splits.
+# One variational model for accuracy, its KL in the loss as the weighting has it. Chosen among 17 by validation scores
+# alone, of splits 0 to 2 of Cora and Citeseer and 0 to 1 of Pubmed (of the less promising, 0); docs/models.md has its
+# scores on the test pairs of ten splits.
 ACCURATE: dict[str, Any] = {
     "model": "vgae",
     "encoder": "normalized:hops=1,scale=3,unit_rows=true",
