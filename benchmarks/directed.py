@@ -29,7 +29,7 @@ TRAINING: dict[str, Any] = {
     "hidden_dim": 64,
     "latent_dim": 64,
     "iterations": 200,
-    "early_stopping": 100,
+    "early_stopping": 40,
     "eval_every": 5,
 }
 DIRECTED = "directed:unit_rows=true,dropout=0.5"

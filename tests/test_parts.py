@@ -152,6 +152,10 @@ def test_part_of_another_family_and_a_name_that_is_taken_are_refused() -> None:
     with pytest.raises(ValueError, match="'shifted' is taken by Shifted"):
         register("decoder", "shifted")(Euclidean)
     assert registered("decoder")["shifted"] is Shifted
+    of_the_package = registered("decoder")["inner_product"]
+    impostor = type("InnerProduct", (DecoderSpec,), {"__qualname__": of_the_package.__qualname__})
+    with pytest.raises(ValueError, match="'inner_product' is taken by InnerProduct"):
+        register("decoder", "inner_product")(impostor)
 
 
 @pytest.mark.parametrize("text", ["shifted:shift=2.5", "shifted", "inner_product", "euclidean"])

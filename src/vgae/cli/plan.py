@@ -30,7 +30,7 @@ def plan(
     opened = open_graph(graph, tables, split.time)
     # The whole graph, unless it is said how to split it: what is held out by default makes no difference to a plan.
     planned = split.apply(opened).train if given_options(split) else opened.graph
-    num_links = int(split.val * opened.graph.num_edges)
+    num_links = int(split.val * opened.graph.num_links)
     config = plan_config(graph, config, preset, num_links, quiet=as_json)
     # Made without the checks of `Job.of`: nothing is held out for a plan, and early stopping still counts.
     found = plan_training(Job(config.view(planned), config))

@@ -36,8 +36,8 @@ EXPERIMENT = "models"
 BASE = "vgae"  # what times are relative to
 BASES: dict[str, dict[str, Any]] = {BASE: {}, "accurate": NAMED["accurate"]}
 BESIDE: dict[str, dict[str, Any]] = {  # what a part is tried with, in place of the base's
-    "posterior=power_spherical": {"decoder": "scaled"},  # inner products of unit vectors are at most 1
-    "prior=uniform_sphere": {"posterior": "power_spherical", "decoder": "scaled"},
+    "posterior=power_spherical": {"decoder": "scaled:scale=5"},  # inner products of unit vectors are at most 1
+    "prior=uniform_sphere": {"posterior": "power_spherical", "decoder": "scaled:scale=5"},
     "accurate+encoder=gcn": {"encoder": "gcn:unit_rows=true", "hidden_dim": 256},
     "accurate+encoder=directed": {"encoder": "directed:unit_rows=true", "hidden_dim": 256},
     "accurate+encoder=linear": {"encoder": "linear:unit_rows=true"},
@@ -46,6 +46,11 @@ BESIDE: dict[str, dict[str, Any]] = {  # what a part is tried with, in place of 
 MORE: dict[str, dict[str, Any]] = {  # what is not a part
     "vgae+mask_links": {"mask_links": 0.3},
     "vgae+elbo": {"weighting": "elbo"},
+    "vgae+elbo+posterior=power_spherical": {
+        "weighting": "elbo",
+        "posterior": "power_spherical",
+        "decoder": "scaled:scale=5",
+    },
 }
 WARM_UP = 20  # iterations before the time of one is measured
 

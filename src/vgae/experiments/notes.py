@@ -68,7 +68,7 @@ NOTES: dict[tuple[str, str], PartNote] = {
         "q(z_i) ∝ (1 + μ_iᵀz)^κ_i on the unit sphere",
         "De Cao & Aziz, 2020; on graphs, with another distribution: Davidson et al., 2018 (S-VGAE)",
         "Embeddings for search by cosine; a prior that does not pull them to zero.",
-        "Gamma variables in place of normal ones for each node; use the decoder scaled, since z_i·z_j is at most 1.",
+        "Gamma variables in place of normal ones; take the decoder scaled:scale=5, since z_i·z_j is at most 1.",
     ),
     ("prior", "standard_normal"): PartNote(
         "p(z) = N(0, I)",
@@ -122,7 +122,7 @@ NOTES: dict[tuple[str, str], PartNote] = {
         "logit_ij = z_iᵀ W z_j + b, W diagonal or full",
         "Yang et al., 2015 (DistMult); Nickel et al., 2011 (RESCAL)",
         "Nodes that link to unlike ones: negative weights. Full: directions.",
-        "Diagonal: no more than the paper's. Full: twice the sum over all pairs, which is not symmetric.",
+        "Twice the sum over all pairs: its weights may be negative, so that half a sweep is not enough.",
     ),
     ("decoder", "distance"): PartNote(
         "logit_ij = b - s·‖z_i - z_j‖²",

@@ -41,11 +41,14 @@ SomeSpec = TypeVar("SomeSpec", bound=Spec)
 
 
 def register(family: str, name: str) -> Callable[[type[SomeSpec]], type[SomeSpec]]:
-    """Make a part known by its name; a name is taken once, or again by a class that replaces one of its own name."""
+    """Make a part known by its name; a name is taken once, or again by a class that replaces one of its own name.
+
+    A part that comes with this package is never replaced: whoever asks for it by its name gets it.
+    """
 
     def decorate(spec: type[SomeSpec]) -> type[SomeSpec]:
         taken = registered(family).get(name)
-        if taken is not None and taken.__qualname__ != spec.__qualname__:
+        if taken is not None and (taken.__qualname__ != spec.__qualname__ or is_own(taken) != is_own(spec)):
             raise ValueError(f"{family}: the name {name!r} is taken by {taken.__qualname__}")
         spec.family, spec.name = family, name
         _REGISTERED[family][name] = spec

@@ -32,6 +32,7 @@ class Factors:
         """Where they are."""
         return self.q.device
 
+    @torch.no_grad()
     def block(self, rows: Tensor, first: int = 0) -> Tensor:
         """Logits of these rows and all columns from the first on."""
         logits = self.q[rows] @ self.columns[first:].T

@@ -44,7 +44,8 @@ class FullDecoder(BiasedDecoder):
 
     def __init__(self, latent_dim: int, bias: float | None) -> None:
         super().__init__(bias)
-        self.weight = nn.Parameter(torch.eye(latent_dim))
+        identity = torch.zeros(latent_dim, latent_dim)
+        self.weight = nn.Parameter(identity if identity.is_meta else identity.fill_diagonal_(1))  # as `glorot` does
 
     def factors(self, z: Tensor) -> Factors:
         """q = zW, k = z."""
