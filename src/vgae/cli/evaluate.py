@@ -65,7 +65,7 @@ def evaluate(run_folder: RunFolder, protocol: ProtocolOptions, labels: LabelOpti
         return
     print_scores(metrics, paper_scores(run))
     if isinstance(run, Run):
-        print_line(collapse_sentence(run) or f"Of the embedding, {active_words(run)}: nodes differ in them.")
+        print_line(collapse_sentence(run) or f"{active_words(run)}: nodes differ in them by more than noise.")
     print_top(ranked, "Test links" if run.split.test else "Validation links", len(held_out.links))
     print_reliability(calibrated, what)
     if not fitted.calibration().is_fitted:

@@ -129,21 +129,26 @@ def estimated_log_determinant(matrix: Any, seed: int = 0) -> float:
 
 
 def _quadrature(matrix: Any, probe: npt.NDArray[np.float64]) -> float:
-    """vᵀ log(M) v for the unit vector along the probe."""
-    basis = [probe / np.linalg.norm(probe)]
+    """Give vᵀ log(M) v for the unit vector v along the probe."""
+    num_steps = min(NUM_LANCZOS, len(probe))
+    basis = np.empty((num_steps, len(probe)))
+    basis[0] = probe / np.linalg.norm(probe)
     diagonal: list[float] = []
     beside: list[float] = []
-    for _ in range(min(NUM_LANCZOS, len(probe))):
-        following = matrix @ basis[-1]
-        diagonal.append(float(basis[-1] @ following))
+    for step in range(num_steps):
+        following = matrix @ basis[step]
+        diagonal.append(float(basis[step] @ following))
+        if step + 1 == num_steps:
+            break
+        before = basis[: step + 1]
         for _ in range(2):  # orthogonal to all before, to the last bit or so
-            following = following - np.array(basis).T @ (np.array(basis) @ following)
+            following -= before.T @ (before @ following)
         length = float(np.linalg.norm(following))
         if length < 1e-10 * abs(diagonal[0]):
             break
         beside.append(length)
-        basis.append(following / length)
-    values, vectors = eigh_tridiagonal(np.array(diagonal), np.array(beside[: len(diagonal) - 1]))
+        basis[step + 1] = following / length
+    values, vectors = eigh_tridiagonal(np.array(diagonal), np.array(beside))
     return float(vectors[0] ** 2 @ np.log(values))
 
 
