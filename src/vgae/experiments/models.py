@@ -139,7 +139,8 @@ def run_model(task: Task, device: str) -> Result | Failure:
         return Failure(task, " ".join(str(error).split()))
     scores = evaluate(trained, split.test)
     seconds = time.perf_counter() - started
-    return Result(task, scores["auc"], scores["ap"], seconds, iteration_seconds(trained.history))
+    alone = trained.job.device.type == "cpu"  # runs that share a GPU wait for each other
+    return Result(task, scores["auc"], scores["ap"], seconds, iteration_seconds(trained.history) if alone else None)
 
 
 def iteration_seconds(history: Sequence[LogEntry]) -> float | None:

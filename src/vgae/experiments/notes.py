@@ -79,14 +79,14 @@ NOTES: dict[tuple[str, str], PartNote] = {
     ("prior", "learned_normal"): PartNote(
         "p(z) = N(0, diag(s²)), s learned",
         "one scale per dimension, as automatic relevance determination has it (Neal, 1996)",
-        "The true bound (--weighting elbo), or a larger beta: it follows the embeddings in scale.",
+        "A larger beta: the prior follows the embeddings in scale. Alone it does not save the true bound.",
         f"{NO_MORE}; the KL has a closed form.",
     ),
     ("prior", "mixture"): PartNote(
-        "p(z) = Σ_k π_k N(m_k, diag(s_k²)), π, m, s learned",
+        "p(z) = Σ_k π_k N(m_k, diag(s²)), π, m, s learned",
         "Jiang et al., 2017 (VaDE); on graphs: Hui et al., 2020 (GMM-VGAE)",
         "Clusters: vgae cluster gives the membership of each node.",
-        "N·K·d numbers in each step, for the density at the step's own draw.",
+        "N×K densities in each step, at its own draw; ten k-means and EM, once.",
     ),
     ("prior", "vamp"): PartNote(
         "p(z) = 1/K Σ_k q(z | u_k), u learned",
@@ -127,7 +127,7 @@ NOTES: dict[tuple[str, str], PartNote] = {
     ("decoder", "distance"): PartNote(
         "logit_ij = b - s·‖z_i - z_j‖²",
         "Hoff, Raftery & Handcock, 2002 (latent space models)",
-        "Maps, and embeddings for search by distance: what is near is linked.",
+        "Maps, and embeddings for search by distance: what is near is linked. It scores less than inner products.",
         f"{NO_MORE}.",
     ),
     ("decoder", "source_target"): PartNote(
@@ -140,12 +140,12 @@ NOTES: dict[tuple[str, str], PartNote] = {
         "logit_ij = m_j - λ log(‖z_i - z_j‖² + ε) + b, m the last dimension of z",
         "Salha et al., 2019",
         "Directed graphs in which some nodes attract links from all around.",
-        "It has no factors: the sampled objective, and recommendations pair by pair.",
+        "It has no factors: the sampled objective; recommendations by blocks of pairs.",
     ),
     ("decoder", "mlp"): PartNote(
         "logit_ij = a network on z_i∘z_j",
         "as in the link predictor of Hu et al., 2020 (OGB)",
         "The last point of AUC where there are many links, such as Pubmed's.",
-        "It has no factors: the sampled objective, and recommendations pair by pair.",
+        "It has no factors: the sampled objective; recommendations by blocks of pairs.",
     ),
 }

@@ -22,9 +22,10 @@ TITLES = {BASE: "in the paper's VGAE", "accurate": "in `accurate`"}
 ABOUT = """Scores are test AUC / AP in percent, means of {runs}, ± the standard error of the AUC. Run i has seed i and
 split i (85/5/10), the same for all. Each part is tried in the place of the paper's in the paper's VGAE (hidden 32,
 latent 16, 200 iterations, raw features), and in the place of the preset's in `accurate`, at the defaults of its
-options; the settings are at the end. Time is that of one training iteration, as a multiple of that of the
-paper's VGAE on the same machine and the same dataset, in the order of the columns. `vgae parts` says what goes
-together.
+options; the settings are at the end. `vgae parts` says what goes together.
+"""
+TIMES = """Time is that of one training iteration, as a multiple of that of the paper's VGAE on the same machine and the
+same dataset, in the order of the columns.
 """
 
 
@@ -45,6 +46,7 @@ def models_tables(archive: Archive) -> str:
     runs = max(result.task.seed for result in archive.results) + 1
     sections = [
         ABOUT.format(runs=count(runs, "run")),
+        *([TIMES] if scores.times else []),
         *(f"## {family.capitalize()}s\n\n{_words(family)}\n{_figures(family, scores)}" for family in FAMILIES),
         f"## Presets and training options\n\n{_more(scores)}",
         f"## Settings\n\n{_settings(archive)}",
@@ -68,10 +70,11 @@ class _Scores:
         }
 
     def row(self, method: str | None) -> list[str]:
-        """AUC / AP on each dataset, then the times; dashes for what is not known."""
+        """AUC / AP on each dataset, then the times if there are any; dashes for what is not known."""
         known = method or ""
         cells = [_cell(self.cells[dataset].get(known)) for dataset in self.datasets]
-        return [*cells, " / ".join(self._time(dataset, known) for dataset in self.datasets)]
+        times = " / ".join(self._time(dataset, known) for dataset in self.datasets)
+        return [*cells, times] if self.times else cells
 
     def _time(self, dataset: str, method: str) -> str:
         own, base = self.times.get((dataset, method)), self.times.get((dataset, BASE))
@@ -79,7 +82,7 @@ class _Scores:
 
     @property
     def titles(self) -> list[str]:
-        return [*(name.title() for name in self.datasets), "time"]
+        return [*(name.title() for name in self.datasets), *(["time"] if self.times else [])]
 
 
 def _times(results: Sequence[Result], dataset: str, method: str) -> Iterator[float]:
