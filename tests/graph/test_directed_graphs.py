@@ -158,7 +158,7 @@ def test_to_a_model_that_cannot_tell_directions_a_split_is_one_of_undirected_lin
     assert told.train.directions is None
     assert told.is_of(graph.without_directions())
     assert told.num_graph_links == graph.num_edges
-    assert split.told_apart(True) is split
+    assert split.as_scored(symmetric=False) is split
 
 
 def test_leaks_are_found_by_direction() -> None:
@@ -221,5 +221,5 @@ def test_a_split_that_was_saved_before_directions_counted_has_canonical_pairs(tm
         assert not again.ordered
         assert again.train.directed
         assert again.num_graph_links == graph.num_edges
-        assert_array_equal(again.told_apart(True).train.edges, plain.train.edges)
-        assert not again.told_apart(True).train.directed
+        assert_array_equal(again.as_scored(symmetric=False).train.edges, plain.train.edges)
+        assert not again.as_scored(symmetric=False).train.directed

@@ -129,7 +129,7 @@ def compare(scorer: RowScorer, split: LinkSplit, variants: Mapping[str, RowScore
     is_complete = count_non_links(split.links_graph) == len(split.val.links) + len(split.test.links)
     if not (len(held_out.links) and len(held_out.non_links)):
         return Comparison("", 0, 0, {}, {}, {}, {}, {}, spread, split.num_graph_links, is_complete, 0)
-    top = _Top.of_split(split.told_apart(not scorer.symmetric), kind)
+    top = _Top.of_split(split.as_scored(symmetric=scorer.symmetric), kind)
     neighbourhoods = Neighbourhoods(graph.adjacency)
     used, notes = _limited(held_out, neighbourhoods)
     scores = _heuristic_scores(graph, used, neighbourhoods)
@@ -175,7 +175,7 @@ def score_baselines(scorers: Mapping[str, RowScorer], split: LinkSplit) -> Basel
     kind, held_out = ("test", split.test) if split.test else ("validation", split.val)
     if not (len(held_out.links) and len(held_out.non_links)):
         raise InputError("Nothing is held out to score baselines by; hold out links with --test above 0.")
-    top = _Top.of_split(split.told_apart(not all(scorer.symmetric for scorer in scorers.values())), kind)
+    top = _Top.of_split(split.as_scored(symmetric=all(scorer.symmetric for scorer in scorers.values())), kind)
     scores, notes = {}, dict[str, None]()
     for name, scorer in scorers.items():
         precision, more = top.of(scorer)

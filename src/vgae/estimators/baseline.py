@@ -108,8 +108,8 @@ class Baseline(EmbeddingPredictor):
             run.split.train,
             held_out,
             calibrate=lambda: run.calibration if run.calibration.is_fitted else self._calibration(),
-            num_graph_links=run.split.told_apart(not scorer.symmetric).num_graph_links,
-            told_apart=bool(run.split.ordered),
+            num_graph_links=run.split.as_scored(symmetric=scorer.symmetric).num_graph_links,
+            by_direction=bool(run.split.ordered),
             validation=run.split.val.links,
         )
         return self

@@ -92,9 +92,9 @@ class Fitted:
             calibrate=lambda: self.run.calibration,
             num_graph_links=self.run.links_split.num_graph_links
             if own
-            else self.graph.told_apart(not scorer.symmetric).num_links,
+            else self.graph.as_scored(symmetric=scorer.symmetric).num_links,
             validation=self.run.split.val.links if own else NO_PAIRS,
-            told_apart=bool(self.run.split.ordered) or not own,
+            by_direction=bool(self.run.split.ordered) or not own,
         )
 
     def on(self, graph: Graph, device: torch.device, known: npt.ArrayLike | None) -> Fitted:
@@ -141,4 +141,4 @@ class Fitted:
         if graph.num_nodes < own.num_nodes:
             return False
         same_nodes = graph.node_ids is None or graph.ids[: own.num_nodes] == own.ids
-        return same_nodes and num_links_among(own.links, graph.told_apart(own.directed)) == own.num_links
+        return same_nodes and num_links_among(own.links, graph.as_scored(symmetric=not own.directed)) == own.num_links

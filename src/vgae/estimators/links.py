@@ -92,12 +92,12 @@ class Scored:
     calibrate: Callable[[], Calibration]
     num_graph_links: int | None = None  # where it is known how many links the whole graph has
     validation: Pairs = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))  # what it is calibrated by
-    told_apart: bool = True  # whether directions count, where links have one and the scorer is not symmetric
+    by_direction: bool = True  # whether directions count, where links have one and the scorer is not symmetric
 
     @cached_property
     def links_graph(self) -> Graph:
         """The graph whose links the scorer knows: to one that is symmetric, links have no directions."""
-        return self.graph.told_apart(self.told_apart and not self.scorer.symmetric)
+        return self.graph.as_scored(symmetric=self.scorer.symmetric or not self.by_direction)
 
     @cached_property
     def calibration(self) -> Calibration:

@@ -240,9 +240,9 @@ class Graph(Linked):
         """The same graph as an undirected one."""
         return self.with_parts(directions=None) if self.directed else self
 
-    def told_apart(self, directions: bool) -> Graph:
-        """The graph to whoever tells the two directions of a pair apart, or (False) to whoever does not."""
-        return self if directions else self.without_directions()
+    def as_scored(self, *, symmetric: bool) -> Graph:
+        """The graph as a scorer can know it: without directions, if both directions of a pair have one score."""
+        return self.without_directions() if symmetric else self
 
     def with_parts(self, **parts: Any) -> Graph:
         """The same nodes and edges with other features, labels, node_ids, weights, directions, sides or cleaning.

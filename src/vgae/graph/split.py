@@ -99,9 +99,9 @@ class LinkSplit:
         """The training graph whose links are of the same kind as the held-out ones: with directions, or without."""
         return self.train if self.ordered else self.train.without_directions()
 
-    def told_apart(self, directions: bool) -> LinkSplit:
-        """The split to a model that tells the two directions of a pair apart, or (False) to one that does not."""
-        return self if directions and self.ordered else self.without_directions()
+    def as_scored(self, *, symmetric: bool) -> LinkSplit:
+        """The split as a scorer can know it: without directions, if both directions of a pair have one score."""
+        return self if self.ordered and not symmetric else self.without_directions()
 
     def without_directions(self) -> LinkSplit:
         """What the split is to a model that cannot tell directions: canonical pairs, each of them once.

@@ -62,7 +62,7 @@ class PositivePairs:
         cls, graph: Graph, *, symmetric: bool, device: torch.device | str, observed: Observed | None = None
     ) -> PositivePairs:
         """Those of a training graph."""
-        observed, graph = observed or Observed(), graph.told_apart(not symmetric)
+        observed, graph = observed or Observed(), graph.as_scored(symmetric=symmetric)
         links = torch.tensor(graph.links.T, device=device)
         times = 1 if symmetric or graph.directed else 2  # that a link's label is there
         blocks = [links] if times == 1 else [links, links.flip(0)]

@@ -35,7 +35,7 @@ class SampledObjective(Objective):
         num_negatives: int | None = None,
     ) -> None:
         self.weighting, self.given = weighting, given or Terms()
-        graph = graph.told_apart(not model.decoder.symmetric)
+        graph = graph.as_scored(symmetric=model.decoder.symmetric)
         self.num_nodes = graph.num_nodes
         observed = self.given.observed
         self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device, observed=observed)

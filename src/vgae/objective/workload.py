@@ -92,7 +92,9 @@ class Workload:
             feature_entries=0 if matrix is None else int(matrix.size),
             sparse_features=sp.issparse(matrix),
             composition=composition,
-            num_negatives=graph.told_apart(not decoder.symmetric).num_arcs if num_negatives is None else num_negatives,
+            num_negatives=graph.as_scored(symmetric=decoder.symmetric).num_arcs
+            if num_negatives is None
+            else num_negatives,
             symmetric=decoder.symmetric,
             factorised=decoder.factorised,
             mirrored=decoder.symmetric and decoder.mirrored,

@@ -149,7 +149,7 @@ class Run:
     @cached_property
     def links_split(self) -> LinkSplit:
         """The split as the model tells links apart: without directions if its decoder is symmetric."""
-        return self.split.told_apart(not self.symmetric)
+        return self.split.as_scored(symmetric=self.symmetric)
 
     @property
     def density(self) -> float:

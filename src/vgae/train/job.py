@@ -52,7 +52,7 @@ class Job:
     @cached_property
     def labels(self) -> Graph:
         """The graph that is predicted: without its directions where the decoder is symmetric and cannot tell them."""
-        return self.graph.told_apart(not self.outline.decoder.symmetric)
+        return self.graph.as_scored(symmetric=self.outline.decoder.symmetric)
 
     @property
     def cannot_tell(self) -> str | None:
