@@ -17,17 +17,16 @@ from sklearn.model_selection import GridSearchCV
 
 import vgae
 from helpers import message_of
+from stopping import StopAfter
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.model.spec import FAMILIES, find, is_own, registered
 from vgae.options import options_of
 from vgae.runs.checkpoint import FolderCheckpointer
 from vgae.runs.fingerprint import Fingerprint
-from vgae.train.callbacks import Callback
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
-from vgae.train.state import LogEntry
 
 Parts = dict[str, str]
 SMALL = {"iterations": 6, "eval_every": 2, "hidden_dim": 6, "latent_dim": 4, "warm_up": 2, "device": "cpu"}
@@ -72,15 +71,6 @@ def name_of(parts: Parts) -> str:
 def split() -> vgae.LinkSplit:
     graph = vgae.stochastic_block_model(30, 2, degree_within=6, degree_between=1, feature_dim=5, seed=5)
     return vgae.split_links(graph, val=0.1, test=0.1, seed=0)
-
-
-class StopAfter(Callback):
-    def __init__(self, iteration: int) -> None:
-        self.iteration = iteration
-
-    def on_log(self, entry: LogEntry) -> None:
-        if entry.iteration == self.iteration:
-            raise KeyboardInterrupt
 
 
 def test_every_part_is_covered() -> None:

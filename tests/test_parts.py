@@ -21,6 +21,7 @@ from torch import Tensor
 import vgae
 from command import assert_refused, run_vgae
 from helpers import message_of
+from stopping import StopAfter
 from vgae.errors import InputError
 from vgae.model.decoders import Decoder, DecoderSpec
 from vgae.model.spec import find, register, registered
@@ -28,11 +29,9 @@ from vgae.ops import Factors
 from vgae.options import option
 from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration
 from vgae.runs.fingerprint import Fingerprint
-from vgae.train.callbacks import Callback
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
-from vgae.train.state import LogEntry
 
 SMALL = {"iterations": 6, "eval_every": 2, "hidden_dim": 6, "latent_dim": 3, "device": "cpu"}
 
@@ -248,15 +247,6 @@ def test_command_offers_the_part_and_its_options(graph_file: Path, tmp_path: Pat
     assert_refused(refused, "decoder shifted, shift: a number of at least -10 and of at most 10")
     planned = run_vgae("plan", str(graph_file), "--decoder", "shifted", "--json", cwd=tmp_path)
     assert json.loads(planned.stdout)["auto"] == "exact"
-
-
-class StopAfter(Callback):
-    def __init__(self, iteration: int) -> None:
-        self.iteration = iteration
-
-    def on_log(self, entry: LogEntry) -> None:
-        if entry.iteration == self.iteration:
-            raise KeyboardInterrupt
 
 
 def test_interrupted_training_continues_with_the_part_and_with_no_other(graph_file: Path, tmp_path: Path) -> None:

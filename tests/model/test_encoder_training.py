@@ -10,16 +10,15 @@ import torch
 from encoder_equations import REFERENCES, SPECS, dense_propagation, generator, spec_of, unit, with_dropout
 
 import vgae
+from stopping import StopAfter
 from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.runs.checkpoint import FolderCheckpointer
 from vgae.runs.fingerprint import Fingerprint
-from vgae.train.callbacks import Callback
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
 from vgae.train.presets import ACCURATE
-from vgae.train.state import LogEntry
 
 SMALL = {"iterations": 8, "eval_every": 2, "hidden_dim": 6, "latent_dim": 3, "device": "cpu"}
 
@@ -53,15 +52,6 @@ def test_every_encoder_is_trained_saved_and_loaded_and_embeds_new_nodes(
     seen = unit(own) if getattr(spec, "unit_rows", False) else own
     expected = REFERENCES[spec.name](spec, dense_propagation(more), seen, weights)["mean"]
     np.testing.assert_allclose(loaded.on(more).transform(), expected, rtol=1e-4, atol=1e-5)
-
-
-class StopAfter(Callback):
-    def __init__(self, iteration: int) -> None:
-        self.iteration = iteration
-
-    def on_log(self, entry: LogEntry) -> None:
-        if entry.iteration == self.iteration:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("objective", ["exact", "sampled"])

@@ -130,7 +130,7 @@ def test_an_encoder_takes_the_heads_of_any_posterior(graph: Graph) -> None:
 
 
 def test_weights_start_glorot_uniform() -> None:
-    module = GCNEncoder(GCN(), 1000, 200, {"mean": 50, "log_std": 50}, generator())
+    module = GCNEncoder(GCN(), (1000, 200), {"mean": 50, "log_std": 50}, generator())
     for parameter in (module.input_weight, *module.head_weights.values()):
         weight = parameter.detach()
         bound = (6 / sum(weight.shape)) ** 0.5

@@ -15,6 +15,7 @@ from torch.distributions import Normal as TorchNormal
 
 import vgae
 from helpers import message_of
+from stopping import StopAfter
 from vgae.model.inputs import EncoderInputs
 from vgae.model.kl import kl_divergence
 from vgae.model.kmeans import kmeans, squared_distances
@@ -23,11 +24,9 @@ from vgae.model.priors import MixturePrior, PriorInputs
 from vgae.model.priors.mixture import fit_components
 from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration
 from vgae.runs.fingerprint import Fingerprint
-from vgae.train.callbacks import Callback
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
-from vgae.train.state import LogEntry
 
 SMALL: dict[str, Any] = {"hidden_dim": 6, "latent_dim": 3, "device": "cpu", "prior": "mixture:components=3,scales=own"}
 
@@ -241,17 +240,6 @@ def test_same_generator_same_beginning_and_equal_points_are_no_trouble() -> None
 # ------------------------------------------------------------------------------------------------------------- training
 
 
-class StopAt(Callback):
-    """Ctrl-C at an iteration."""
-
-    def __init__(self, iteration: int) -> None:
-        self.iteration = iteration
-
-    def on_log(self, entry: LogEntry) -> None:
-        if entry.iteration == self.iteration:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("stopped_at", [3, 5, 6, 7])
 def test_a_training_is_resumed_across_the_beginning_to_the_same_bits(stopped_at: int, tmp_path: Path) -> None:
     graph = vgae.stochastic_block_model(40, 3, feature_dim=6, seed=5)
@@ -261,7 +249,7 @@ def test_a_training_is_resumed_across_the_beginning_to_the_same_bits(stopped_at:
         pytest.raises(KeyboardInterrupt),
         FolderCheckpointer(tmp_path, Fingerprint.of(job), every=0) as checkpointer,
     ):
-        train(job, StopAt(stopped_at), checkpointer)
+        train(job, StopAfter(stopped_at), checkpointer)
     assert saved_iteration(tmp_path) in (stopped_at - 1, stopped_at)
     with FolderCheckpointer(tmp_path, Fingerprint.of(job), every=0) as checkpointer:
         resumed = train(job, None, checkpointer)

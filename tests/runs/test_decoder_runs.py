@@ -13,15 +13,14 @@ from tampering import change_tensor
 import vgae
 from command import assert_refused, run_vgae
 from helpers import message_of
+from stopping import StopAfter
 from vgae.errors import InputError
 from vgae.likelihood.bernoulli import calibration_shift
 from vgae.runs.checkpoint import FolderCheckpointer
 from vgae.runs.fingerprint import Fingerprint
-from vgae.train.callbacks import Callback
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
-from vgae.train.state import LogEntry
 
 SMALL = {"iterations": 6, "eval_every": 2, "hidden_dim": 6, "latent_dim": 4, "device": "cpu"}
 WITHOUT_FACTORS = ("gravity", "mlp:width=7,layers=2")
@@ -134,15 +133,6 @@ def test_new_nodes_are_scored_and_recommended_for(fitted: vgae.VGAE, whole: vgae
     best = moved.recommend(2, [50])
     assert len(best.pairs) == 2
     assert not (best.pairs == 3).any()
-
-
-class StopAfter(Callback):
-    def __init__(self, iteration: int) -> None:
-        self.iteration = iteration
-
-    def on_log(self, entry: LogEntry) -> None:
-        if entry.iteration == self.iteration:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("decoder", DECODERS)

@@ -45,7 +45,7 @@ class Decoder(nn.Module):
 
     def rows(self, z: Tensor) -> LogitRows:
         """The logits of all pairs by rows: from the factors, or pair by pair where there are none."""
-        return self.factors(z) or _PairByPair(self, z)
+        return self.factors(z) or _PairByPair(z, self)
 
     def begin(self, log_odds: float) -> None:
         """Called once before training with the log-odds of a link as the loss counts them; a bias may start there."""
@@ -80,19 +80,27 @@ class Decoder(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class _PairByPair:
-    """The rows of a decoder without factors."""
+class RowsOfEmbeddings:
+    """What all rows of logits have that are made of embeddings (N×d); `block` is missing."""
 
-    decoder: Decoder
     z: Tensor
 
     @property
     def num_nodes(self) -> int:
+        """N."""
         return len(self.z)
 
     @property
     def device(self) -> torch.device:
+        """Where they are."""
         return self.z.device
+
+
+@dataclass(frozen=True, eq=False)
+class _PairByPair(RowsOfEmbeddings):
+    """The rows of a decoder without factors."""
+
+    decoder: Decoder
 
     @torch.no_grad()
     def block(self, rows: Tensor, first: int = 0) -> Tensor:
@@ -101,18 +109,8 @@ class _PairByPair:
 
 
 @dataclass(frozen=True, eq=False)
-class _Nearness:
+class _Nearness(RowsOfEmbeddings):
     """1 / (1 + ‖z_i - z_j‖) by rows: larger is nearer, as it is with cosines."""
-
-    z: Tensor
-
-    @property
-    def num_nodes(self) -> int:
-        return len(self.z)
-
-    @property
-    def device(self) -> torch.device:
-        return self.z.device
 
     @torch.no_grad()
     def block(self, rows: Tensor, first: int = 0) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Tensor
 from vgae.model.decoders.base import (
     BiasedDecoder,
     DecoderSpec,
+    RowsOfEmbeddings,
     bias_option,
     distances,
     learned,
@@ -56,7 +57,7 @@ class GravityDecoder(BiasedDecoder):
 
     def rows(self, z: Tensor) -> LogitRows:
         """All pairs, a block of distances at a time."""
-        return _GravityRows(self, z)
+        return _GravityRows(z, self)
 
     def bound(self, reach: Tensor) -> Tensor:
         """Of the largest mass, the farthest distance and, for the logarithm, the nearest."""
@@ -67,17 +68,8 @@ class GravityDecoder(BiasedDecoder):
 
 
 @dataclass(frozen=True, eq=False)
-class _GravityRows:
+class _GravityRows(RowsOfEmbeddings):
     decoder: GravityDecoder
-    z: Tensor
-
-    @property
-    def num_nodes(self) -> int:
-        return len(self.z)
-
-    @property
-    def device(self) -> torch.device:
-        return self.z.device
 
     @torch.no_grad()
     def block(self, rows: Tensor, first: int = 0) -> Tensor:

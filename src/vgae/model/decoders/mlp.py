@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vgae.model.decoders.base import BiasedDecoder, DecoderSpec, bias_option
+from vgae.model.decoders.base import BiasedDecoder, DecoderSpec, RowsOfEmbeddings, bias_option
 from vgae.model.encoders.base import glorot
 from vgae.model.spec import register
 from vgae.ops import LogitRows
@@ -66,7 +66,7 @@ class MLPDecoder(BiasedDecoder):
 
     def rows(self, z: Tensor) -> LogitRows:
         """All pairs, by products of matrices."""
-        return _MLPRows(self, z)
+        return _MLPRows(z, self)
 
     def bound(self, reach: Tensor) -> Tensor:
         """Layer by layer, with all weights as large as they are; the largest value of any layer."""
@@ -79,17 +79,8 @@ class MLPDecoder(BiasedDecoder):
 
 
 @dataclass(frozen=True, eq=False)
-class _MLPRows:
+class _MLPRows(RowsOfEmbeddings):
     decoder: MLPDecoder
-    z: Tensor
-
-    @property
-    def num_nodes(self) -> int:
-        return len(self.z)
-
-    @property
-    def device(self) -> torch.device:
-        return self.z.device
 
     @torch.no_grad()
     def block(self, rows: Tensor, first: int = 0) -> Tensor:

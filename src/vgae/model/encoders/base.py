@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +27,14 @@ class Encoder(nn.Module):
     def forward(self, inputs: EncoderInputs) -> dict[str, Tensor]:
         """The output of each head, by name, N rows each."""
         raise NotImplementedError
+
+
+class Layered(Protocol):
+    """Options of an encoder with layers."""
+
+    @property
+    def layers(self) -> int:
+        """How many, the heads' counted."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,20 @@ class EncoderSpec(Spec):
             held=hidden_dim + outputs,
             returning=3 * hidden_dim + outputs,
         )
+
+
+class LayeredEncoder(Encoder):
+    """An encoder with W₀, a square matrix for each layer between the first and the last, and one for each head."""
+
+    def __init__(
+        self, spec: Layered, sizes: tuple[int, int], heads: Mapping[str, int], generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.spec = spec
+        self.input_weight = glorot(*sizes, generator)
+        between = range(spec.layers - 2)
+        self.hidden_weights = nn.ParameterList([glorot(sizes[1], sizes[1], generator) for _ in between])
+        self.head_weights = glorot_heads(sizes[1], heads, generator)
 
 
 def dropout_option() -> float:

@@ -16,18 +16,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vgae.errors import InputError
 from vgae.model.encoders.base import (
     DROPPED,
-    Encoder,
     EncoderCost,
     EncoderSpec,
+    LayeredEncoder,
     by_head,
     dropout_option,
-    glorot,
-    glorot_heads,
     project,
     side_by_side,
     unit_rows_option,
@@ -37,18 +35,10 @@ from vgae.model.spec import register
 from vgae.options import option
 
 
-class GCNEncoder(Encoder):
+class GCNEncoder(LayeredEncoder):
     """A graph convolutional network."""
 
-    def __init__(
-        self, spec: GCN, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator
-    ) -> None:
-        super().__init__()
-        self.spec = spec
-        self.input_weight = glorot(input_dim, hidden_dim, generator)
-        between = range(spec.layers - 2)
-        self.hidden_weights = nn.ParameterList([glorot(hidden_dim, hidden_dim, generator) for _ in between])
-        self.head_weights = glorot_heads(hidden_dim, heads, generator)
+    spec: GCN
 
     def forward(self, inputs: EncoderInputs) -> dict[str, Tensor]:
         """The output of each head, by name."""
@@ -84,7 +74,7 @@ class GCN(EncoderSpec):
         self, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator
     ) -> GCNEncoder:
         """The network with Glorot-uniform weights."""
-        return GCNEncoder(self, input_dim, hidden_dim, heads, generator)
+        return GCNEncoder(self, (input_dim, hidden_dim), heads, generator)
 
     def cost(self, hidden_dim: int, heads: Mapping[str, int]) -> EncoderCost:
         """Every layer's outputs are there until the way back; with dropout, what was left of them too."""

@@ -11,17 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vgae.model.encoders.base import (
     DROPPED,
-    Encoder,
     EncoderCost,
     EncoderSpec,
+    LayeredEncoder,
     by_head,
     dropout_option,
-    glorot,
-    glorot_heads,
     hops_option,
     project,
     propagate,
@@ -33,18 +31,10 @@ from vgae.model.spec import register
 from vgae.options import option
 
 
-class MLPEncoder(Encoder):
+class MLPEncoder(LayeredEncoder):
     """A network on features, then Ã^K."""
 
-    def __init__(
-        self, spec: MLP, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator
-    ) -> None:
-        super().__init__()
-        self.spec = spec
-        self.input_weight = glorot(input_dim, hidden_dim, generator)
-        between = range(spec.layers - 2)
-        self.hidden_weights = nn.ParameterList([glorot(hidden_dim, hidden_dim, generator) for _ in between])
-        self.head_weights = glorot_heads(hidden_dim, heads, generator)
+    spec: MLP
 
     def forward(self, inputs: EncoderInputs) -> dict[str, Tensor]:
         """The output of each head, by name."""
@@ -70,7 +60,7 @@ class MLP(EncoderSpec):
         self, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator
     ) -> MLPEncoder:
         """The network with Glorot-uniform weights."""
-        return MLPEncoder(self, input_dim, hidden_dim, heads, generator)
+        return MLPEncoder(self, (input_dim, hidden_dim), heads, generator)
 
     def cost(self, hidden_dim: int, heads: Mapping[str, int]) -> EncoderCost:
         """Every layer's outputs are there until the way back; with dropout, what was left of them too."""
