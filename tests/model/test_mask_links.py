@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.model.inputs import EncoderInputs, normalized_adjacency
-from vgae.objective.base import Objective, Terms
+from vgae.objective.base import LossOptions, Objective
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
 from vgae.ops import SparseMatrix
@@ -125,7 +125,7 @@ def test_hidden_links_are_predicted_all_the_same(kind: type[ExactObjective] | ty
     inputs = EncoderInputs.from_graph(graph)
     model = config.composition.build(graph.num_features, generator())
     given = graph, model, config.weighting_for(graph), "cpu"
-    masked: Objective = kind(*given, given=Terms(mask_links=0.6))
+    masked: Objective = kind(*given, options=LossOptions(mask_links=0.6))
     plain: Objective = kind(*given)
     source = generator(9)
     step = inputs.in_step(source, 0.6)

@@ -12,7 +12,7 @@ from vgae.graph.graph import Graph
 from vgae.likelihood.positive_pairs import Observed
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.spec import find
-from vgae.objective.base import Objective, Terms
+from vgae.objective.base import LossOptions, Objective
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
 from vgae.objective.weighting import WEIGHTINGS, Weighting
@@ -96,7 +96,12 @@ def scaled(objective: Objective, model: AutoEncoder, z: Tensor, seed: int = 0) -
 def test_exact_objective_is_the_dense_one(graph: Graph, decoder: str, weighting: str, observed: Observed) -> None:
     model, z, job = model_of(decoder), embeddings(), Job(graph, config_of(decoder, observed, weighting))
     objective = ExactObjective(
-        job.graph, model, job.config.weighting_for(job.labels), "cpu", given=Terms(observed), precision="highest"
+        job.graph,
+        model,
+        job.config.weighting_for(job.labels),
+        "cpu",
+        options=LossOptions(observed),
+        precision="highest",
     )
     found, expected = scaled(objective, model, z), dense_loss(graph, model, z, observed, weighting)
     torch.testing.assert_close(found, expected)
@@ -108,7 +113,7 @@ def test_exact_objective_is_the_dense_one(graph: Graph, decoder: str, weighting:
 def test_sampled_objective_is_unbiased_for_the_dense_one(graph: Graph, decoder: str, observed: Observed) -> None:
     model, z, job = model_of(decoder), embeddings(), Job(graph, config_of(decoder, observed))
     weighting = job.config.weighting_for(job.labels)
-    objective = SampledObjective(graph, model, weighting, "cpu", given=Terms(observed), num_negatives=400)
+    objective = SampledObjective(graph, model, weighting, "cpu", options=LossOptions(observed), num_negatives=400)
     with torch.no_grad():
         draws = torch.stack([scaled(objective, model, z, seed) for seed in range(400)])
         expected = dense_loss(graph, model, z, observed, "paper")
@@ -136,5 +141,5 @@ def test_a_symmetric_decoder_has_the_labels_of_the_undirected_graph(graph: Graph
     assert told.labels is graph
     assert told.cannot_tell is None
     assert Job(graph.without_directions(), config_of("inner_product")).cannot_tell is None
-    ones = {job.config.terms.observed.num_ones(job.labels) for job in (blind, told)}
+    ones = {job.config.loss_options.observed.num_ones(job.labels) for job in (blind, told)}
     assert ones == {2 * graph.num_edges, graph.num_arcs}

@@ -38,7 +38,7 @@ def model_of(graph: Graph, config: Config) -> AutoEncoder:
 def step_of(graph: Graph, config: Config) -> Step:
     """A step from the same weights each time."""
     model = model_of(graph, config)
-    objective = ExactObjective(graph, model, config.weighting_for(graph), "cpu", given=config.terms)
+    objective = ExactObjective(graph, model, config.weighting_for(graph), "cpu", options=config.loss_options)
     return Step(model, EncoderInputs.from_graph(graph), objective, generator(5), config)
 
 

@@ -16,7 +16,7 @@ from vgae.graph.synthetic import stochastic_block_model
 from vgae.likelihood.positive_pairs import Observed
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.decoders import Decoder
-from vgae.objective.base import Terms
+from vgae.objective.base import LossOptions
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
 from vgae.objective.weighting import WEIGHTINGS, Weighting
@@ -75,7 +75,7 @@ def dense_loss(graph: Graph, z: Tensor, observed: Observed, weighting: Weighting
 def test_exact_objective_is_the_dense_loss(graph: Graph, observed: Observed, weighting: str, symmetric: bool) -> None:
     model, z = model_of(symmetric), embeddings()
     weights = Weighting.named(weighting, graph, num_ones=observed.num_ones(graph))
-    objective = ExactObjective(graph, model, weights, "cpu", given=Terms(observed))
+    objective = ExactObjective(graph, model, weights, "cpu", options=LossOptions(observed))
     found = objective.reconstruction(model.decoder, z, torch.Generator(), value=True)
     expected = dense_loss(graph, z, observed, weights, model)
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
@@ -88,7 +88,7 @@ def test_exact_objective_is_the_dense_loss(graph: Graph, observed: Observed, wei
 def test_sampled_objective_is_unbiased(graph: Graph, observed: Observed, symmetric: bool) -> None:
     model, z = model_of(symmetric), embeddings()
     weights = Weighting.named("elbo", graph)
-    sampled = SampledObjective(graph, model, weights, "cpu", given=Terms(observed), num_negatives=50)
+    sampled = SampledObjective(graph, model, weights, "cpu", options=LossOptions(observed), num_negatives=50)
     source = torch.Generator().manual_seed(5)
     draws = torch.stack([sampled.reconstruction(model.decoder, z, source, value=True).detach() for _ in range(2000)])
     expected = dense_loss(graph, z, observed, weights, model).detach()
@@ -100,7 +100,7 @@ def test_soft_labels_of_one_are_the_ones(graph: Graph) -> None:
     model, z = model_of(True), embeddings()
     weights = Weighting.named("paper", graph)
     hard, soft = (
-        ExactObjective(given, model, weights, "cpu", given=Terms(Observed(soft=soft))).reconstruction(
+        ExactObjective(given, model, weights, "cpu", options=LossOptions(Observed(soft=soft))).reconstruction(
             model.decoder, z, torch.Generator(), value=True
         )
         for given, soft in ((graph, False), (ones, True))
@@ -125,7 +125,7 @@ def test_soft_label_is_learned_as_a_probability() -> None:
     label = 0.3
     graph = Graph.from_edges([(0, 1)], weights=[label])
     model, weights = model_of(True), Weighting.named("elbo", graph)
-    objective = ExactObjective(graph, model, weights, "cpu", given=Terms(Observed(diagonal=False, soft=True)))
+    objective = ExactObjective(graph, model, weights, "cpu", options=LossOptions(Observed(diagonal=False, soft=True)))
     logit = float(np.log(label / (1 - label)))
     z = torch.tensor([[1.0], [logit]], dtype=torch.float64, requires_grad=True)
     loss = objective.reconstruction(model.decoder, z, torch.Generator(), value=True)

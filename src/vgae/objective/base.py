@@ -17,7 +17,7 @@ from vgae.objective.weighting import LossTerms, Weighting
 
 
 @dataclass(frozen=True)
-class Terms:
+class LossOptions:
     """What the loss is made of beside its weighting."""
 
     observed: Observed = field(default_factory=Observed)
@@ -29,7 +29,7 @@ class Objective:
     """The loss of one step; the two objectives differ in how they sum over pairs."""
 
     weighting: Weighting
-    given: Terms
+    options: LossOptions
 
     def reconstruction(self, decoder: Decoder, z: Tensor, generator: torch.Generator, *, value: bool) -> Tensor:
         """R, not scaled; without `value` NaN with the right gradient, where the value costs extra."""
@@ -45,7 +45,7 @@ class Objective:
         warmth: Tensor | None = None,
     ) -> LossTerms:
         """The terms at one draw from the posterior; `warmth` is the share of the KL that counts yet."""
-        posterior = model.encode(inputs.in_step(generator, self.given.mask_links))
+        posterior = model.encode(inputs.in_step(generator, self.options.mask_links))
         return self.at(model, posterior, inputs, generator, value=value, warmth=warmth)
 
     def at(
@@ -61,7 +61,7 @@ class Objective:
         """The same at a posterior that is given."""
         z = posterior.sample(generator)
         reconstruction = self.reconstruction(model.decoder, z, generator, value=value)
-        kl = total_kl(model.kl(posterior, z, inputs), z.shape[1], self.given.free_bits)
+        kl = total_kl(model.kl(posterior, z, inputs), z.shape[1], self.options.free_bits)
         terms = self.weighting.terms(reconstruction, kl if warmth is None else warmth * kl)
         return terms.with_active(num_active_dimensions(posterior)) if value else terms
 

@@ -15,7 +15,7 @@ from vgae.likelihood.bernoulli import correction_at_ones, loss_at_zeros
 from vgae.likelihood.positive_pairs import PositivePairs, diagonal_of
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.decoders import Decoder
-from vgae.objective.base import Objective, Terms
+from vgae.objective.base import LossOptions, Objective
 from vgae.objective.weighting import Weighting
 from vgae.ops import all_pairs_softplus
 
@@ -30,12 +30,12 @@ class ExactObjective(Objective):
         weighting: Weighting,
         device: torch.device | str,
         *,
-        given: Terms | None = None,
+        options: LossOptions | None = None,
         precision: str = "highest",
     ) -> None:
-        self.weighting, self.given = weighting, given or Terms()
+        self.weighting, self.options = weighting, options or LossOptions()
         self.precision = precision
-        observed = self.given.observed
+        observed = self.options.observed
         self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device, observed=observed)
         self.unobserved = None if observed.diagonal else diagonal_of(graph, device)
 

@@ -17,7 +17,7 @@ from vgae.likelihood.bernoulli import loss_at_ones, loss_at_zeros
 from vgae.likelihood.positive_pairs import PositivePairs
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.decoders import Decoder
-from vgae.objective.base import Objective, Terms
+from vgae.objective.base import LossOptions, Objective
 from vgae.objective.weighting import Weighting
 
 
@@ -31,13 +31,13 @@ class SampledObjective(Objective):
         weighting: Weighting,
         device: torch.device | str,
         *,
-        given: Terms | None = None,
+        options: LossOptions | None = None,
         num_negatives: int | None = None,
     ) -> None:
-        self.weighting, self.given = weighting, given or Terms()
+        self.weighting, self.options = weighting, options or LossOptions()
         graph = graph.as_scored(symmetric=model.decoder.symmetric)
         self.num_nodes = graph.num_nodes
-        observed = self.given.observed
+        observed = self.options.observed
         self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device, observed=observed)
         self.num_negatives = graph.num_arcs if num_negatives is None else num_negatives
         sources, targets = PositivePairs.of(graph, symmetric=False, device=device).pairs.unbind(dim=1)

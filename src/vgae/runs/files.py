@@ -327,7 +327,7 @@ def _read_model_run(run: _Opened) -> Run:
     if recipe is not None:
         check_recipe(recipe, facts.num_features)
     split = _read_split(run, content["split_hash"])
-    config.terms.observed.labels(split.train)  # which refuses weights that are no labels
+    config.loss_options.observed.labels(split.train)  # which refuses weights that are no labels
     model, latent = _read_model(run, config, facts, split)
     split = _with_features(split, run, facts)
     lines = run.read("history.jsonl", history_limit(config)).splitlines()

@@ -18,7 +18,7 @@ from vgae.model.encoders import EncoderSpec
 from vgae.model.posteriors import SPHERE, PosteriorSpec
 from vgae.model.priors import PriorSpec
 from vgae.model.spec import FAMILIES, find, part
-from vgae.objective.base import Terms
+from vgae.objective.base import LossOptions
 from vgae.objective.weighting import WEIGHTINGS, Weighting
 from vgae.ops import PRECISIONS
 from vgae.options import Options, option
@@ -110,17 +110,19 @@ class Config(Options):
         return Composition(**parts, hidden_dim=self.hidden_dim, latent_dim=self.latent_dim)
 
     @property
-    def terms(self) -> Terms:
+    def loss_options(self) -> LossOptions:
         """What the loss is made of beside its weighting."""
-        return Terms(Observed(self.diagonal, self.soft_labels), self.mask_links, self.free_bits)
+        return LossOptions(Observed(self.diagonal, self.soft_labels), self.mask_links, self.free_bits)
 
     def weighting_for(self, graph: Graph) -> Weighting:
         """The scale factors of the loss on a training graph."""
-        return Weighting.named(self.weighting, graph, num_ones=self.terms.observed.num_ones(graph), beta=self.beta)
+        return Weighting.named(
+            self.weighting, graph, num_ones=self.loss_options.observed.num_ones(graph), beta=self.beta
+        )
 
     def log_odds(self, graph: Graph) -> float:
         """Of a link among all pairs, as the loss counts ones and zeros: 0 with the paper's weighting."""
-        num_ones = self.terms.observed.num_ones(graph)
+        num_ones = self.loss_options.observed.num_ones(graph)
         odds = max(num_ones, 1.0) / max(graph.num_nodes**2 - num_ones, 1.0)
         return math.log(self.weighting_for(graph).positive_weight * odds)
 

@@ -31,7 +31,7 @@ class Job:
         if validation is not None:
             validation = check_held_out(validation, graph.num_nodes, "validation")
             require_unseen(validation, graph)
-        config.terms.observed.labels(graph)  # which refuses weights that are no labels
+        config.loss_options.observed.labels(graph)  # which refuses weights that are no labels
         if config.early_stopping is not None and not validation:
             raise InputError(
                 "early_stopping: there is nothing to stop by; hold out validation pairs (val above 0), or have a fixed "

@@ -162,8 +162,8 @@ def _make_objective(job: Job, model: AutoEncoder, choice: Choice) -> Objective:
     config = job.config
     given = job.labels, model, config.weighting_for(job.labels), job.device
     if choice.objective == "exact":
-        return ExactObjective(*given, given=config.terms, precision=config.precision)
-    return SampledObjective(*given, given=config.terms, num_negatives=config.num_negatives)
+        return ExactObjective(*given, options=config.loss_options, precision=config.precision)
+    return SampledObjective(*given, options=config.loss_options, num_negatives=config.num_negatives)
 
 
 class _Validation:
