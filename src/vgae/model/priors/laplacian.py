@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -27,8 +28,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
-from scipy.linalg import eigh_tridiagonal
-from scipy.sparse.linalg import splu
 from torch import Tensor, nn
 
 from vgae.graph.graph import Graph
@@ -114,7 +113,7 @@ def precision_matrix(graph: Graph, epsilon: float, *, normalized: bool) -> sp.cs
 
 def factorised_log_determinant(matrix: Any) -> float:
     """log det of a positive definite matrix, by a sparse factorisation."""
-    factors = splu(
+    factors = import_module("scipy.sparse.linalg").splu(  # which takes its time to import, and few trainings need
         sp.csc_matrix(matrix), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
     )
     return float(np.log(np.abs(factors.U.diagonal())).sum())
@@ -148,7 +147,7 @@ def _quadrature(matrix: Any, probe: npt.NDArray[np.float64]) -> float:
             break
         beside.append(length)
         basis[step + 1] = following / length
-    values, vectors = eigh_tridiagonal(np.array(diagonal), np.array(beside))
+    values, vectors = import_module("scipy.linalg").eigh_tridiagonal(np.array(diagonal), np.array(beside))
     return float(vectors[0] ** 2 @ np.log(values))
 
 

@@ -6,9 +6,9 @@
 borders between components that are planes. With scales of their own, in many dimensions, one component is drawn tight
 around some nodes and another is spread over all that is left, which fits the density and says less about groups.
 
-There is no closed form of the KL to a mixture; `model/kl.py` takes its unbiased
-estimate by the step's own draw, -H(q) - log p(z), not the bound by way of a posterior over components (VaDE: Jiang et
-al., 2017; GMM-VGAE: Hui et al., 2020), which is larger by KL(q(k) ‖ p(k | z)).
+There is no closed form of the KL to a mixture; `model/kl.py` takes its unbiased estimate by the step's own draw,
+-H(q) - log p(z), not the bound by way of a posterior over components (VaDE: Jiang et al., 2017; GMM-VGAE: Hui et al.,
+2020), which is larger by KL(q(k) ‖ p(k | z)).
 
 Before it begins the mixture is N(0, I), whose components are all one, and nothing of it is learned. It begins when the
 KL first counts in full: components are then fitted to the posteriors q_i = N(μ_i, diag(σ_i²)) of all nodes, by EM from
@@ -108,7 +108,6 @@ class Mixture(PriorSpec):
     components: int = option(
         10, least=1, most=1000, help="Number of normal distributions: how many clusters there may be.", search=(2, 50)
     )
-
     scales: str = option(SHARED, choices=(SHARED, "own"), help="Whether all have one scale, or each its own.")
 
     def build(self, latent_dim: int, generator: torch.Generator, input_dim: int) -> MixturePrior:  # noqa: ARG002
