@@ -334,3 +334,16 @@ def test_code_of_the_page_runs() -> None:
         exec(block, names)  # noqa: S102 - our own
     assert len(names["embeddings"]) == len(names["clusters"]) == 200
     assert names["search"].best_estimator_.graph_.num_nodes == 200
+
+
+def test_samples_of_directed_links_are_refused_by_a_decoder_that_tells_directions_apart() -> None:
+    """Rows are pairs without a direction; a symmetric decoder does with that."""
+    links = vgae.stochastic_block_model(40, 2, seed=1).edges
+    X, y = vgae.link_samples(vgae.Graph.from_edges(links, num_nodes=40, directed=True))
+    small: dict[str, Any] = {"iterations": 2, "hidden_dim": 4, "latent_dim": 4}
+    with pytest.raises(vgae.InputError, match="decoder: source_target tells directions apart, but a row of samples"):
+        vgae.VGAE(decoder="source_target", **small).fit(X, y)
+    plain, plain_y = vgae.link_samples(vgae.Graph.from_edges(links, num_nodes=40))
+    with pytest.warns(UserWarning, match="cannot tell which way a link goes"):
+        fitted = vgae.VGAE(**small).fit(X, y)
+    np.testing.assert_array_equal(fitted.transform(), vgae.VGAE(**small).fit(plain, plain_y).transform())
