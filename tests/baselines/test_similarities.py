@@ -79,7 +79,7 @@ def dense_paths(graph: Graph) -> list[Doubles]:
 
 def dense_pagerank(graph: Graph) -> list[Doubles]:
     adjacency, degrees = dense(graph)
-    degrees = np.maximum(degrees, 1.0).astype(np.float64)
+    degrees[degrees == 0] = 1
     # π_i as row i: walks leave a node by each of its links equally often.
     pagerank: Doubles = ALPHA * np.linalg.inv(np.eye(graph.num_nodes) - (1 - ALPHA) * adjacency / degrees[:, None])
     both = pagerank + pagerank.T

@@ -109,7 +109,7 @@ class Paths(Similarity):
 
     def two_steps(self, starts: IntArray) -> Tensor:
         """Rows of S² as the columns of a tensor."""
-        return self.matrix @ torch.from_numpy(self.steps[starts].T.toarray().astype(np.float32))
+        return self.matrix @ torch.from_numpy(self.steps[starts].T.toarray().astype(np.float32, order="C"))
 
     def _third_steps(self, two: _DenseRows | _SparseRows, rows: IntArray, ends: IntArray) -> Doubles:
         """Σ_l (S²)_il S_lj for pairs that each have a row of S² and another end."""
