@@ -81,7 +81,8 @@ def dense_pagerank(graph: Graph) -> list[Doubles]:
     adjacency, degrees = dense(graph)
     degrees[degrees == 0] = 1
     # π_i as row i: walks leave a node by each of its links equally often.
-    pagerank: Doubles = ALPHA * np.linalg.inv(np.eye(graph.num_nodes) - (1 - ALPHA) * adjacency / degrees[:, None])
+    system = np.eye(graph.num_nodes) - (1 - ALPHA) * adjacency / degrees[:, None]
+    pagerank = np.asarray(ALPHA * np.linalg.inv(system), dtype=np.float64)
     both = pagerank + pagerank.T
     return [both, both / np.sqrt(np.outer(degrees, degrees))]
 

@@ -35,7 +35,7 @@ from vgae.baselines.similarity import (
     normalized_adjacency,
     starts_first,
 )
-from vgae.evaluation.pagerank import JUMP, solve
+from vgae.evaluation.pagerank import JUMP, num_steps, solve
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import IntArray, Pairs
 from vgae.ops.sparse import SparseMatrix
@@ -77,8 +77,13 @@ class Walks(Similarity):
         return len(self.degrees)
 
     def logits(self, pairs: Pairs) -> FloatArray:
-        """PageRank by degrees as a score for each pair."""
-        return self.describe(pairs)[:, 1]
+        """Plain PageRank as a score for each pair."""
+        return self.describe(pairs)[:, 0]
+
+    def work(self, pairs: Pairs) -> float:
+        """Additions in passes over the links that these pairs take."""
+        starts, _ = self._ends(pairs)
+        return float(len(np.unique(starts)) * self.walks.nnz * num_steps())
 
     def rows(self) -> WalkRows:
         """The same for all pairs of some rows."""
@@ -93,11 +98,14 @@ class Walks(Similarity):
         """Rows of G without the nodes that have a single link, as the columns of a tensor."""
         return solve(self.matrix, places, np.full(len(places), JUMP)).clamp_(min=0)
 
+    def _ends(self, pairs: Pairs) -> tuple[IntArray, IntArray]:
+        """The places in the system that walks of each pair start from and are looked for at."""
+        return starts_first(self.core[pairs], np.diff(self.walks.indptr).astype(np.int64))
+
     def _describe(self, pairs: Pairs) -> list[Doubles]:
-        sizes = np.diff(self.walks.indptr).astype(np.int64)
-        starts, ends = starts_first(self.core[pairs], sizes)
+        starts, ends = self._ends(pairs)
         found = np.empty(len(pairs))
-        for places, of_pairs, columns in groups(starts, block_width(len(sizes))):
+        for places, of_pairs, columns in groups(starts, block_width(self.walks.shape[0])):
             solved = self.from_places(places).numpy()
             found[of_pairs] = solved[ends[of_pairs], columns]
         found *= self.factors[pairs].prod(axis=1)
@@ -109,7 +117,7 @@ class Walks(Similarity):
 
 @dataclass(frozen=True, eq=False)
 class WalkRows:
-    """Rows of PageRank by degrees."""
+    """Rows of plain PageRank."""
 
     walks: Walks
 
@@ -132,5 +140,5 @@ class WalkRows:
         solved = torch.cat(parts, dim=1)[:, torch.from_numpy(of_rows)]
         found = solved[torch.from_numpy(walks.core[first:])].T.contiguous()
         factors = np.outer(walks.factors[chosen], walks.factors[first:])
-        degrees = 1 / walks.degrees[chosen, None] + 1 / walks.degrees[first:]
-        return found.mul_(torch.from_numpy((factors * degrees).astype(np.float32)))
+        ratios = np.sqrt(walks.degrees[chosen, None] / walks.degrees[first:])
+        return found.mul_(torch.from_numpy((factors * (ratios + 1 / ratios)).astype(np.float32)))

@@ -37,7 +37,7 @@ from vgae.graph.pairs import IntArray, Pairs
 from vgae.ops.sparse import SparseMatrix
 
 CHUNK = 2_000_000  # additions of a sparse product, or third steps, at a time
-DENSE_SHARE = 0.005  # of the links: an addition of a sparse product takes 200 times one of a dense pass
+DENSE_SHARE = 0.005  # of the links: 200 additions in a dense pass take as long as one of a sparse product
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +64,12 @@ class Paths(Similarity):
     def logits(self, pairs: Pairs) -> FloatArray:
         """The same as a score for each pair."""
         return self.describe(pairs)[:, 0]
+
+    def work(self, pairs: Pairs) -> float:
+        """Additions in passes over the links that these pairs take, or what takes as long."""
+        starts, ends = starts_first(pairs, self.degrees)
+        first = np.minimum(self._work[np.unique(starts)], DENSE_SHARE * self.steps.nnz).sum()
+        return float(first + self.degrees[ends].sum()) / DENSE_SHARE
 
     def rows(self) -> PathRows:
         """The same for all pairs of some rows."""

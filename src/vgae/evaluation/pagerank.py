@@ -62,6 +62,12 @@ class PageRank:
         return np.round(found / PRECISION)
 
 
+def num_steps(jump: float = JUMP) -> int:
+    """Steps of Chebyshev's iteration until the error is below a fifth of the precision."""
+    walk = 1 - jump
+    return math.ceil(math.log(PRECISION / 5) / math.log((1 - math.sqrt(1 - walk**2)) / walk))
+
+
 @torch.no_grad()
 def solve(matrix: SparseMatrix, sources: IntArray, heights: FloatArray, jump: float = JUMP) -> Tensor:
     """Y (N×len(sources)) with (I - W) Y = B by Chebyshev's iteration; the eigenvalues of W lie within ±(1 - α).
@@ -69,14 +75,13 @@ def solve(matrix: SparseMatrix, sources: IntArray, heights: FloatArray, jump: fl
     y_{k+1} = y_{k-1} + ω_k (W y_k + b - y_{k-1}), with b not 0 at the source alone, where it has the height given.
     """
     walk = 1 - jump
-    rate = (1 - math.sqrt(1 - walk**2)) / walk
     places = torch.from_numpy(sources), torch.arange(len(sources))
     raised = torch.tensor(heights, dtype=torch.float32)
     before = torch.zeros(matrix.shape[0], len(sources))
     now = before.clone()
     now[places] = raised
     omega = 2.0
-    for _ in range(math.ceil(math.log(PRECISION / 5) / math.log(rate))):
+    for _ in range(num_steps(jump)):
         omega = 1 / (1 - walk**2 * omega / 4)
         before.lerp_(matrix @ now, omega)
         before[places] += omega * raised
