@@ -83,18 +83,19 @@ class Cosines(Similarity):
 
 
 def tf_idf(features: Matrix) -> Matrix:
-    """Features times log((1 + N) / (1 + df)) + 1; unchanged where any is negative."""
+    """Features times the weights of their columns."""
+    weights = column_weights(features)
     if isinstance(features, np.ndarray):
-        return features if features.min(initial=0) < 0 else features * inverse_frequency(features)
-    if features.data.min(initial=0) < 0:
-        return features
-    values = features.data * inverse_frequency(features)[features.indices]
-    return sp.csr_array((values, features.indices, features.indptr), shape=features.shape)
+        return features * weights
+    return sp.csr_array((features.data * weights[features.indices], features.indices, features.indptr), features.shape)
 
 
-def inverse_frequency(features: Matrix) -> FloatArray:
-    """log((1 + N) / (1 + df)) + 1 of each column."""
+def column_weights(features: Matrix) -> FloatArray:
+    """log((1 + N) / (1 + df)) + 1 of each column; 1 where any feature is negative."""
     num_nodes, width = features.shape
+    values = features if isinstance(features, np.ndarray) else features.data
+    if values.min(initial=0) < 0:
+        return np.ones(width, dtype=np.float32)
     if isinstance(features, np.ndarray):
         frequency = np.count_nonzero(features, axis=0)
     else:
