@@ -21,9 +21,9 @@ from vgae.errors import InputError
 from vgae.estimators.embeddings import EmbeddingPredictor
 from vgae.estimators.links import FloatArray, Links, Scored
 from vgae.estimators.predict import FittedModel
-from vgae.evaluation.all_pairs import Candidates
+from vgae.evaluation.all_pairs import Candidates, Ranker
 from vgae.evaluation.calibration import Calibration
-from vgae.evaluation.evaluate import RowScorer, evaluate_split
+from vgae.evaluation.evaluate import evaluate_split
 from vgae.evaluation.held_out import check_held_out, require_unseen
 from vgae.graph.checks import MAX_SEED
 from vgae.graph.graph import Graph
@@ -101,7 +101,7 @@ class Baseline(EmbeddingPredictor):
         )
         return self._take(run, scorer)
 
-    def _take(self, run: BaselineRun, scorer: RowScorer) -> Self:
+    def _take(self, run: BaselineRun, scorer: Ranker) -> Self:
         held_out = np.concatenate([run.split.val.links, run.split.test.links])
         self.run_ = run
         self.scored_ = Scored(
