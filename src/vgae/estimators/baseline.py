@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,10 @@ from vgae.runs.baseline_run import BaselineConfig, BaselineFacts, BaselineRun
 from vgae.runs.folder import new_run_folder
 from vgae.runs.run import Run
 
+if TYPE_CHECKING:
+    from vgae.estimators.stacked import FittedStackRun
+    from vgae.runs.stack_run import StackRun
+
 
 class Baseline(EmbeddingPredictor):
     """A baseline by its name: cn, aa, ra, pa (heuristics on neighbourhoods), l3 (paths of length three),
@@ -47,6 +52,7 @@ class Baseline(EmbeddingPredictor):
     """
 
     run_: BaselineRun
+    scorer_: RowScorer
 
     def __init__(self, method: str = "ra", *, seed: int = 0) -> None:
         self.method, self.seed = method, seed
@@ -103,7 +109,7 @@ class Baseline(EmbeddingPredictor):
 
     def _take(self, run: BaselineRun, scorer: RowScorer) -> Self:
         held_out = np.concatenate([run.split.val.links, run.split.test.links])
-        self.run_ = run
+        self.run_, self.scorer_ = run, scorer
         self.scored_ = Scored(
             scorer,
             run.split.train,
@@ -121,7 +127,7 @@ class Baseline(EmbeddingPredictor):
         if not len(scored.validation):
             return Calibration()
         links, seen = scored.new_links(scored.validation), Candidates.of(scored.links_graph)
-        return Calibration.fit(scored.evidence(links, count_all(scored.scorer, seen)))
+        return Calibration.fit(scored.evidence(links, count_all(self.scorer_, seen)))
 
     @classmethod
     def from_run(cls, run: BaselineRun) -> Self:
@@ -143,7 +149,8 @@ class Baseline(EmbeddingPredictor):
 
     def to_run(self, split: LinkSplit | None = None) -> BaselineRun:
         """Everything that a run folder holds, scores on the split's held-out pairs included."""
-        scorer, run = self._scored().scorer, self.run_
+        self._scored()
+        scorer, run = self.scorer_, self.run_
         if split is None:
             return replace(run, calibration=self.calibration())
         if not split.is_trained_by(run.split.train):
@@ -203,6 +210,11 @@ class Baseline(EmbeddingPredictor):
             raise InputError("samples: a baseline has one score for each pair and no posterior to draw from.")
 
 
-def fitted_of(run: Run | BaselineRun) -> FittedModel | Baseline:
+def fitted_of(run: Run | BaselineRun | StackRun) -> FittedModel | Baseline | FittedStackRun:
     """The model of any run, to be asked."""
-    return Baseline.from_run(run) if isinstance(run, BaselineRun) else FittedModel(run)
+    if isinstance(run, Run):
+        return FittedModel(run)
+    if isinstance(run, BaselineRun):
+        return Baseline.from_run(run)
+    fitted: FittedStackRun = import_module("vgae.estimators.stacked").FittedStackRun(run)
+    return fitted

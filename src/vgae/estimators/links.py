@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from vgae.errors import InputError
-from vgae.evaluation.all_pairs import Candidates, census, rank_all_pairs
+from vgae.evaluation.all_pairs import Candidates, ListScorer, census, rank_all_pairs
 from vgae.evaluation.calibration import Calibration, Evidence
 from vgae.evaluation.evaluate import RowScorer, score_held_out
 from vgae.evaluation.held_out import check_held_out, num_links_among
@@ -86,7 +86,7 @@ class Scored:
     `calibrate` gives the way from its logits to probabilities, and is called when that is first asked for.
     """
 
-    scorer: RowScorer
+    scorer: RowScorer | ListScorer
     graph: Graph
     excluded_pairs: Pairs  # links that are known beside those of the graph, and never recommended
     calibrate: Callable[[], Calibration]
@@ -152,7 +152,10 @@ class LinkPredictor:
 
     def rows(self) -> LogitRows:
         """The logits of all pairs, a block of rows at a time."""
-        return self._scored().scorer.rows()
+        scorer = self._scored().scorer
+        if isinstance(scorer, ListScorer):
+            raise InputError("This scorer ranks what its first stage finds, and not all pairs.")
+        return scorer.rows()
 
     def calibration(self) -> Calibration:
         """How logits become probabilities: by the validation links or, without any, by the loss's weight taken back."""
