@@ -22,9 +22,9 @@ from vgae.errors import InputError
 from vgae.estimators.embeddings import EmbeddingPredictor
 from vgae.estimators.links import FloatArray, Links, Scored
 from vgae.estimators.predict import FittedModel
-from vgae.evaluation.all_pairs import Candidates
+from vgae.evaluation.all_pairs import Candidates, Ranker
 from vgae.evaluation.calibration import Calibration
-from vgae.evaluation.evaluate import RowScorer, evaluate_split
+from vgae.evaluation.evaluate import evaluate_split
 from vgae.evaluation.held_out import check_held_out, require_unseen
 from vgae.graph.checks import MAX_SEED
 from vgae.graph.graph import Graph
@@ -52,7 +52,6 @@ class Baseline(EmbeddingPredictor):
     """
 
     run_: BaselineRun
-    scorer_: RowScorer
 
     def __init__(self, method: str = "ra", *, seed: int = 0) -> None:
         self.method, self.seed = method, seed
@@ -107,9 +106,9 @@ class Baseline(EmbeddingPredictor):
         )
         return self._take(run, scorer)
 
-    def _take(self, run: BaselineRun, scorer: RowScorer) -> Self:
+    def _take(self, run: BaselineRun, scorer: Ranker) -> Self:
         held_out = np.concatenate([run.split.val.links, run.split.test.links])
-        self.run_, self.scorer_ = run, scorer
+        self.run_ = run
         self.scored_ = Scored(
             scorer,
             run.split.train,
@@ -127,7 +126,7 @@ class Baseline(EmbeddingPredictor):
         if not len(scored.validation):
             return Calibration()
         links, seen = scored.new_links(scored.validation), Candidates.of(scored.links_graph)
-        return Calibration.fit(scored.evidence(links, count_all(self.scorer_, seen)))
+        return Calibration.fit(scored.evidence(links, count_all(scored.scorer, seen)))
 
     @classmethod
     def from_run(cls, run: BaselineRun) -> Self:
@@ -149,8 +148,7 @@ class Baseline(EmbeddingPredictor):
 
     def to_run(self, split: LinkSplit | None = None) -> BaselineRun:
         """Everything that a run folder holds, scores on the split's held-out pairs included."""
-        self._scored()
-        scorer, run = self.scorer_, self.run_
+        scorer, run = self._scored().scorer, self.run_
         if split is None:
             return replace(run, calibration=self.calibration())
         if not split.is_trained_by(run.split.train):

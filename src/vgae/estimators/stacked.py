@@ -18,7 +18,7 @@ from vgae.evaluation.all_pairs import Candidates, Listed
 from vgae.evaluation.held_out import check_held_out
 from vgae.evaluation.histogram import Histogram
 from vgae.graph.graph import Graph
-from vgae.graph.lookup import find_node, find_nodes, find_pairs
+from vgae.graph.lookup import find_node, find_pairs
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
 from vgae.options import whole_number
@@ -130,6 +130,10 @@ class StackPredictor(LinkPredictor):
         """The pairs that the first stage has found, and their logits."""
         return self.stack_.listed(candidates, top)
 
+    def listed_for(self, candidates: Candidates, nodes: list[int], top: int) -> Listed:
+        """The same for each of some nodes, which come first in their pairs."""
+        return self.stack_.listed_for(candidates, nodes, top)
+
     def histogram(self, candidates: Candidates, listed: Listed) -> Histogram:
         """How often each logit occurs among all candidates: exactly on the list, by a sample outside of it."""
         return self.stack_.histogram(candidates, listed)
@@ -170,22 +174,9 @@ class StackPredictor(LinkPredictor):
         _refuse_draws(samples, seed)
         return super().recommend(k, nodes, ids=ids)
 
-    def _best(self, k: int, nodes: npt.ArrayLike | None, ids: bool) -> tuple[Pairs, FloatArray]:
-        k = whole_number(k, "k", 1)
-        candidates = self.candidates()
-        if nodes is None:
-            listed = self.listed(candidates, k)
-            order = _by_logit(listed)[:k]
-            return listed.pairs[order], listed.logits[order]
-        chosen = find_nodes(self.graph_, nodes, ids=ids)
-        listed = self.stack_.listed_for(candidates, chosen, k)
-        order = _by_logit(listed)
-        place = np.empty(self.graph_.num_nodes, dtype=np.int64)
-        place[chosen] = np.arange(len(chosen))
-        order = order[np.argsort(place[listed.pairs[order, 0]], kind="stable")]  # node by node, as they are given
-        owner = place[listed.pairs[order, 0]]
-        order = order[np.arange(len(order)) - np.searchsorted(owner, owner) < k]
-        return listed.pairs[order], listed.logits[order]
+    def evidence(self, pairs: Pairs) -> Mapping[str, FloatArray]:
+        """What the bases say about each pair of node indices (M×2), by column."""
+        return self.stack_.evidence(pairs)
 
     def explain(self, a: Any, b: Any, *, ids: bool = False, top: int = 10) -> Explanation:
         """What speaks for a link between two nodes: base by base, and the strongest neighbours and features by name."""
@@ -209,10 +200,6 @@ class StackPredictor(LinkPredictor):
         return moved
 
     # ------------------------------------------------------------------------------------------------- what it has not
-
-    def rows(self) -> NoReturn:
-        """A stack is too slow to score all pairs."""
-        raise InputError("A stack does not score all pairs; recommend ranks those that its first stage finds.")
 
     def transform(self, graph: Any = None) -> NoReturn:
         """A stack has no embeddings."""
@@ -241,11 +228,6 @@ class FittedStackRun(StackPredictor):
 
     def __init__(self, run: StackRun) -> None:
         self.fitted_ = FittedOn.of(run)
-
-
-def _by_logit(listed: Listed) -> npt.NDArray[np.intp]:
-    """Places of the listed pairs, best first; of equal logits the smaller indices."""
-    return np.lexsort((listed.pairs[:, 1], listed.pairs[:, 0], -listed.logits))
 
 
 def _refuse_draws(samples: int | None, seed: int | None) -> None:

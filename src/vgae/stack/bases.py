@@ -83,7 +83,7 @@ class FittedBases:
         return (total / np.float32(len(scorers)))[:, None]
 
     def row_scorers(self) -> Iterator[RowScorer]:
-        """What ranks all pairs at the cost of a product of matrices: auto-encoders with factors, embeddings, cosines."""
+        """What ranks all pairs by a product of matrices: auto-encoders with factors, embeddings, cosines."""
         for scorers in self.models.values():
             if scorers[0].model.decoder.factorised:
                 yield scorers[0]

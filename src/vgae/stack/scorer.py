@@ -67,6 +67,10 @@ class FittedStack:
 
     # ------------------------------------------------------------------------------------------------------ explanation
 
+    def evidence(self, pairs: Pairs) -> Mapping[str, FloatArray]:
+        """What the bases say about each pair, by column."""
+        return dict(zip(self.bases.columns, self.bases.describe(pairs).T, strict=True))
+
     def contributions(self, pair: Pairs) -> tuple[float, Mapping[str, float], Mapping[str, float]]:
         """The mean log odds, what each base adds to them for one pair, and the evidence itself by column."""
         evidence = self.bases.describe(pair)
