@@ -19,9 +19,10 @@ from vgae.options import Options, option
 from vgae.report.collapse import collapse_sentence
 from vgae.report.console import print_json, print_scores
 from vgae.runs.checkpoint import saved_iteration
-from vgae.runs.files import CHECKPOINT, CONFIG
+from vgae.runs.files import CHECKPOINT
 from vgae.runs.folder import Stage, stage_of
 from vgae.runs.make import Destination, Reporter, Source, make_run
+from vgae.runs.opened import CONFIG
 from vgae.runs.run import Run
 from vgae.screen import note, print_line, visible
 from vgae.train.config import Config, choose_device

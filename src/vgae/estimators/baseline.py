@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,10 @@ from vgae.options import one_of, whole_number
 from vgae.runs.baseline_run import BaselineConfig, BaselineFacts, BaselineRun
 from vgae.runs.folder import new_run_folder
 from vgae.runs.run import Run
+
+if TYPE_CHECKING:
+    from vgae.estimators.stacked import FittedStackRun
+    from vgae.runs.stack_run import StackRun
 
 
 class Baseline(EmbeddingPredictor):
@@ -203,6 +208,11 @@ class Baseline(EmbeddingPredictor):
             raise InputError("samples: a baseline has one score for each pair and no posterior to draw from.")
 
 
-def fitted_of(run: Run | BaselineRun) -> FittedModel | Baseline:
+def fitted_of(run: Run | BaselineRun | StackRun) -> FittedModel | Baseline | FittedStackRun:
     """The model of any run, to be asked."""
-    return Baseline.from_run(run) if isinstance(run, BaselineRun) else FittedModel(run)
+    if isinstance(run, Run):
+        return FittedModel(run)
+    if isinstance(run, BaselineRun):
+        return Baseline.from_run(run)
+    fitted: FittedStackRun = import_module("vgae.estimators.stacked").FittedStackRun(run)
+    return fitted

@@ -23,6 +23,7 @@ MODELS: dict[str, dict[str, Any]] = STACK_MODELS | {
 }
 MODELS |= {name: {"model": name} for name in PRESETS}
 OPEN, CLOSE = "(", ")"
+OF_THE_STACK = ("seed", "device", "features", "early_stopping", "stop_by")  # what no base has of its own
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def parse_base(text: str) -> Base:
     values = dict(MODELS[name])
     for item in filter(None, rest.removesuffix(CLOSE).split(";")):
         key, equals, value = item.partition("=")
-        if not equals or key not in known or key in ("seed", "device", "features", "early_stopping", "stop_by"):
+        if not equals or key not in known or key in OF_THE_STACK:
             raise InputError(
                 f"bases: {shown(item)} in {shown(text)} is not understood; options of an auto-encoder are written as "
                 f"{name}(latent_dim=64;mask_links=0.3)."
