@@ -67,7 +67,9 @@ def _note_recall(fitted: StackPredictor, *, by_node: bool) -> None:
     held_out = fitted.run_.split.test or fitted.run_.split.val
     if len(held_out.links) and fitted.on_own_graph:
         recall = fitted.first_stage_recall(held_out, by_node=by_node)
-        note(f"the first stage finds {100 * recall:.1f}% of the held-out links; a pair that it misses is not recommended")
+        note(
+            f"the first stage finds {100 * recall:.1f}% of the held-out links; a pair that it misses is not recommended"
+        )
 
 
 def similar(

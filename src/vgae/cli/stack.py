@@ -38,8 +38,8 @@ from vgae.train.presets import TUNED_NORMALIZATION
 from vgae.words import count
 
 CANNOT_TELL = (
-    "the links are directed, but a stack has one score for both ways: it cannot tell which way a link goes, and its AUC "
-    "of links against reversed links is 50 by construction"
+    "the links are directed, but a stack has one score for both ways: it cannot tell which way a link goes, and its "
+    "AUC of links against reversed links is 50 by construction"
 )
 ModelName = Annotated[str, typer.Option("--model", help="stack; gae and vgae have other options (vgae train --help).")]
 

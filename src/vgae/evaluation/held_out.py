@@ -73,9 +73,7 @@ def with_linked_ends(held_out: HeldOut, graph: Graph) -> HeldOut:
     knows the degrees of that graph knows it, and non-links are drawn from all nodes.
     """
     degrees = np.diff(graph.adjacency.indptr)
-    links, non_links = (
-        pairs[(degrees[pairs] > 0).all(axis=1)] for pairs in (held_out.links, held_out.non_links)
-    )
+    links, non_links = (pairs[(degrees[pairs] > 0).all(axis=1)] for pairs in (held_out.links, held_out.non_links))
     return HeldOut(links, non_links, held_out.num_graph_links)
 
 

@@ -34,8 +34,8 @@ def print_top(metrics: Mapping[str, float], what: str, num_links: int) -> None:
 def recall_words(recall: float) -> str:
     """How much a first stage finds, in a sentence."""
     return (
-        f"The first stage lists {100 * recall:.1f}% of these links; a pair that is not on its list is not ranked and not "
-        "recommended."
+        f"The first stage lists {100 * recall:.1f}% of these links; a pair that is not on its list is not ranked and "
+        "not recommended."
     )
 
 

@@ -11,7 +11,6 @@ from vgae.report.verdict import evidence_title
 from vgae.screen import print_line
 from vgae.words import count
 
-
 KNOWN = {
     "train": "This link is in the training graph, so the model has seen it and its probability says little.",
     "held_out": "This link is known, but was held out: the model has not seen it.",

@@ -6,15 +6,15 @@ A difference counts if its 95% interval, by the bootstrap, leaves out 0. Precisi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from vgae.baselines.compare import COSINE, Comparison, compare
 from vgae.baselines.similarities import SIMILARITIES
 from vgae.errors import InputError
-from vgae.evaluation.bootstrap import ERRORS
 from vgae.evaluation.all_pairs import Ranker
+from vgae.evaluation.bootstrap import ERRORS
 from vgae.graph.split import LinkSplit
 from vgae.report.collapse import collapse_sentence
 from vgae.runs.run import Run
@@ -129,7 +129,7 @@ def verdict(model: Ranker, split: LinkSplit, *, variants: dict[str, Any] | None 
     return judge(type(model).__name__, model, split, variants or {}, hints)
 
 
-def judge(name: str, model: Ranker, split: LinkSplit, variants: dict[str, Ranker], hints: Hints) -> Verdict:
+def judge(name: str, model: Ranker, split: LinkSplit, variants: Mapping[str, Ranker], hints: Hints) -> Verdict:
     """The verdict on a model of that name."""
     found = compare(model, split, variants)
     collapsed = found.collapsed or hints.collapse is not None

@@ -34,9 +34,7 @@ class _ScoredPairs:
         if new.any():
             places = np.searchsorted(self.ranks, ranks[new])
             scores = score(pairs[new])
-            self.ranks, self.known = (
-                np.insert(self.ranks, places, ranks[new]), np.insert(self.known, places, scores)
-            )
+            self.ranks, self.known = (np.insert(self.ranks, places, ranks[new]), np.insert(self.known, places, scores))
         return self.known[np.searchsorted(self.ranks, ranks)]
 
 
@@ -76,8 +74,12 @@ class FittedStack:
 
     def listed_for(self, candidates: Candidates, nodes: list[int], top: int) -> Listed:
         """The pairs of the first stage of each of some nodes, which come first in their pairs."""
-        pairs = shortlist_of_nodes(self.bases, candidates, nodes, top)
+        pairs = self.shortlist_of(candidates, nodes, top)
         return Listed(pairs, self.logits(pairs))
+
+    def shortlist_of(self, candidates: Candidates, nodes: list[int], top: int = 0) -> Pairs:
+        """The pairs of the first stage of each of some nodes, which come first in their pairs; each once."""
+        return shortlist_of_nodes(self.bases, candidates, nodes, top)
 
     def histogram(self, candidates: Candidates, listed: Listed) -> Histogram:
         """How often each logit occurs among all candidates: exactly on the list, by a sample outside of it."""
@@ -115,8 +117,3 @@ def _free_ranks(taken: IntArray, size: int, num: int) -> IntArray:
             chosen = distinct(np.concatenate([chosen, generator.integers(0, free, size=num)]))
         chosen = np.sort(generator.choice(chosen, size=num, replace=False))
     return chosen + np.searchsorted(taken - np.arange(len(taken)), chosen, side="right")
-
-
-def is_on_list(listed: Listed, links: Pairs, graph: Graph) -> npt.NDArray[np.bool_]:
-    """Which of some links the first stage has found."""
-    return contains(distinct(graph.all_pairs.ranks(listed.pairs)), graph.all_pairs.ranks(links))
