@@ -57,9 +57,10 @@ def recommend(
     fitted = open_run(run_folder, other)
     ids = fitted.graph_.ids
     nodes = range(len(ids)) if every_node else node or None
+    links = fitted.recommend(top, nodes, samples=draws.samples, seed=draws.seed)
     if isinstance(fitted, StackPredictor):
         _note_recall(fitted, by_node=nodes is not None)
-    _give_links(fitted.recommend(top, nodes, samples=draws.samples, seed=draws.seed), ids, output)
+    _give_links(links, ids, output)
 
 
 def _note_recall(fitted: StackPredictor, *, by_node: bool) -> None:

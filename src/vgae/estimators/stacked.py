@@ -178,9 +178,9 @@ class StackPredictor(LinkPredictor):
         _refuse_draws(samples, seed)
         return super().recommend(k, nodes, ids=ids)
 
-    def evidence(self, pairs: Pairs) -> Mapping[str, FloatArray]:
+    def evidence_by_column(self, pairs: Pairs) -> Mapping[str, FloatArray]:
         """What the bases say about each pair of node indices (M×2), by column."""
-        return self.stack_.evidence(pairs)
+        return self.stack_.evidence_by_column(pairs)
 
     def explain(self, a: Any, b: Any, *, ids: bool = False, top: int = 10) -> Explanation:
         """What speaks for a link between two nodes: base by base, and the strongest neighbours and features by name."""

@@ -93,7 +93,7 @@ class FittedStack:
 
     # ------------------------------------------------------------------------------------------------------ explanation
 
-    def evidence(self, pairs: Pairs) -> Mapping[str, FloatArray]:
+    def evidence_by_column(self, pairs: Pairs) -> Mapping[str, FloatArray]:
         """What the bases say about each pair, by column."""
         return dict(zip(self.bases.columns, self.bases.describe(pairs).T, strict=True))
 
