@@ -173,17 +173,15 @@ class Wait(StackReporter):
         if (fold, name) == (1, "degrees"):
             print("now", flush=True)
             time.sleep(600)
-split = vgae.LinkSplit.load(sys.argv[2])
-config = StackConfig.from_json(json.loads(sys.argv[3]))
+split = vgae.split_links(vgae.stochastic_block_model(40, 2, degree_within=8, feature_dim=12, seed=5), seed=2)
+config = StackConfig.from_json(json.loads(sys.argv[2]))
 make_stack_run(Source(split, "planted"), config, Destination(Path(sys.argv[1])), Wait())
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_killed_within_a_fold(tmp_path: Path, split: vgae.LinkSplit, whole: StackRun, number: int) -> None:
-    split.save(tmp_path / "split.npz")
-    given = [str(tmp_path / "run"), str(tmp_path / "split.npz"), json.dumps(CONFIG.to_json())]
-    command = [sys.executable, "-c", SCRIPT, *given]
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "run"), json.dumps(CONFIG.to_json())]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=hear_ctrl_c) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"now\n"
@@ -366,9 +364,10 @@ def test_a_run_for_which_there_is_no_room_is_finished_later(
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patched, pytest.raises(SaveError, match="its training is saved; make room"):
+    with monkeypatch.context() as patched:
         patched.setattr("vgae.runs.folder.write_run", full)
-        made(tmp_path / "run", split)
+        with pytest.raises(SaveError, match="its training is saved; make room"):
+            made(tmp_path / "run", split)
     heard = StopAt()
     assert bits(made(tmp_path / "run", split, progress=heard, resume=True)) == bits(whole)
     assert heard.restored == [0, 1, 2]
