@@ -140,7 +140,7 @@ class StackRun:
         """The same stack with the split that its training graph is of, scored on that split's held-out pairs."""
         if not split.is_trained_by(self.split.train):
             raise InputError("split: the stack was not fitted on the training graph of this split.")
-        facts = self.facts
+        facts, split = self.facts, replace(split, train=self.split.train)
         run = StackRun.of(self.stack, split, seconds=facts.seconds, dataset=facts.dataset, recipe=self.recipe)
         same = split.content_hash == self.split.content_hash
         return replace(run, calibration=self.calibration) if same else run
@@ -223,6 +223,7 @@ class StackRun:
         bases = _stored_bases(config, facts, graph)
         tensors = files.tensors(_limit(config, facts, bases, graph))
         stack = _restored(config, facts, graph, bases, tensors)
+        files.read("history.jsonl", 0)  # a stack has no iterations to log
         run = cls(config, stack, split, files.metrics(split), facts, recipe)
         return replace(run, calibration=replace(files.calibration() or Calibration(), shift=run.shift))
 

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 
 from vgae.baselines.best_pairs import best_pairs
-from vgae.baselines.heuristics import NeighbourScorer, resource_allocation
+from vgae.baselines.heuristics import NeighbourScorer, preferential_attachment, resource_allocation
 from vgae.evaluation.all_pairs import Candidates
+from vgae.evaluation.evaluate import RowScorer
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import IntArray, Pairs, distinct
 from vgae.ops import top_of_all, top_of_each_row
@@ -26,26 +27,37 @@ PER_NODE = 200  # candidates of a node by each base
 def favourites(bases: FittedBases, candidates: Candidates, top: int) -> Pairs:
     """The best new pairs of each base that ranks all pairs, and of resource allocation; one after another."""
     lists = [_best_sharing(bases.graph, candidates, top)]
-    for scorer in bases.row_scorers():
-        rows = scorer.rows()
-        excluded = candidates.excluded(rows.device)
-        with torch.no_grad():
-            if rows.num_nodes * (rows.num_nodes - 1) // 2 <= MOST_PAIRS:
-                found = top_of_all(rows, top=top, symmetric=scorer.symmetric, excluded=excluded)
-            else:
-                number = max(1, MOST_PAIRS // rows.num_nodes)
-                chosen = np.random.default_rng(0).choice(rows.num_nodes, size=number, replace=False)
-                each = max(1, -(-top // number))
-                found = top_of_each_row(rows, top=each, rows=np.sort(chosen).tolist(), excluded=excluded)
-        lists.append(found.pairs.cpu().numpy())
-    return np.concatenate(lists)
+    return np.concatenate([*lists, *(_best_of_all(scorer, candidates, top) for scorer in bases.row_scorers())])
+
+
+def _best_of_all(scorer: RowScorer, candidates: Candidates, top: int) -> Pairs:
+    """The best new pairs of a base, or of a graph with too many of them the best of some rows."""
+    rows = scorer.rows()
+    excluded = candidates.excluded(rows.device)
+    with torch.no_grad():
+        if rows.num_nodes * (rows.num_nodes - 1) // 2 <= MOST_PAIRS:
+            found = top_of_all(rows, top=top, symmetric=scorer.symmetric, excluded=excluded)
+        else:
+            number = max(1, MOST_PAIRS // rows.num_nodes)
+            chosen = np.random.default_rng(0).choice(rows.num_nodes, size=number, replace=False)
+            each = max(1, -(-top // number))
+            found = top_of_each_row(rows, top=each, rows=np.sort(chosen).tolist(), excluded=excluded)
+    pairs: Pairs = found.pairs.cpu().numpy()
+    return pairs
 
 
 def shortlist(bases: FittedBases, candidates: Candidates, top: int) -> Pairs:
-    """The pairs to describe: those that share a neighbour, and so many favourites of each base; each once."""
+    """The pairs to describe: those that share a neighbour, and so many favourites of each base; each once.
+
+    Where that is fewer than `top`, as of bases of which none ranks all pairs, those of the highest degrees are added.
+    """
     graph = bases.graph
     pairs = np.concatenate([_best_sharing(graph, candidates, SHARING), favourites(bases, candidates, top)])
-    return graph.all_pairs.pairs(distinct(graph.all_pairs.ranks(pairs)))
+    ranks = distinct(graph.all_pairs.ranks(pairs))
+    if len(ranks) < top:
+        more = _best_of_all(preferential_attachment(graph), candidates, top)
+        ranks = distinct(np.concatenate([ranks, graph.all_pairs.ranks(more)]))
+    return graph.all_pairs.pairs(ranks)
 
 
 def shortlist_of_nodes(bases: FittedBases, candidates: Candidates, nodes: list[int], top: int) -> Pairs:
