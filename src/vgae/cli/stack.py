@@ -229,6 +229,6 @@ def print_linked(found: dict[str, float] | None) -> None:
         return
     total = int(found["num_pairs"] + found["num_left_out"])
     print_line(
-        f"On the {int(found['num_pairs']):,} of {total:,} pairs whose nodes all have training links (a node without any "
-        f"gives away that it has a held-out one): AUC {100 * found['auc']:.1f}, AP {100 * found['ap']:.1f}."
+        f"On the {int(found['num_pairs']):,} of {total:,} pairs whose nodes all have training links (a node without "
+        f"any gives away that it has a held-out one): AUC {100 * found['auc']:.1f}, AP {100 * found['ap']:.1f}."
     )
