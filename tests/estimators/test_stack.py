@@ -240,7 +240,7 @@ def test_a_stack_is_a_scorer_with_a_first_stage(model: vgae.Stack, split: vgae.L
     assert vgae.verdict(model, split).sentences
 
 
-def test_samples_of_links(split: vgae.LinkSplit) -> None:
+def test_samples_of_links() -> None:
     pairs, labels = vgae.link_samples(planted(), seed=0)
     scores = cross_val_score(vgae.Stack(**CHEAP), pairs, labels, cv=vgae.LinkKFold(2))
     assert len(scores) == 2

@@ -17,6 +17,7 @@ from helpers import message_of
 from vgae.errors import InputError
 from vgae.io.plain import open_plain
 from vgae.runs import files as files_module
+from vgae.runs import opened as opened_module
 from vgae.runs import folder as folder_module
 from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration
 from vgae.runs.folder import Stage, new_run_folder, stage_of
@@ -63,7 +64,7 @@ def test_run_that_is_replaced_while_it_is_read_is_one_or_the_other(
                 other.save(run, split=split, overwrite=True)
             return opened(path)
 
-        monkeypatch.setattr(files_module, "open_plain", open_late)
+        monkeypatch.setattr(opened_module, "open_plain", open_late)
         assert what_is_read(run) in known
     assert left[0] >= 0  # the last turns came to nothing, so that all opened files had theirs
 
@@ -107,7 +108,7 @@ def test_each_file_is_read_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> N
         opened.append(path.name)
         return plain(path)
 
-    monkeypatch.setattr(files_module, "open_plain", note)
+    monkeypatch.setattr(opened_module, "open_plain", note)
     vgae.load(run)
     assert sorted(opened) == sorted(NAMES)
 
