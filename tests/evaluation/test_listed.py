@@ -130,7 +130,7 @@ def test_equal_scores_of_a_list_are_in_random_order(split: vgae.LinkSplit) -> No
 @pytest.fixture(scope="module")
 def stack(split: vgae.LinkSplit) -> FittedStack:
     bases = "gae(iterations=5;latent_dim=4),neighbours,degrees"
-    return fit_stack(split.train, StackConfig(bases=bases, folds=2, base_seeds=1, device="cpu"))
+    return fit_stack(split.train, StackConfig(bases=bases, folds=2, base_seeds=1, boosting=0, device="cpu"))
 
 
 def all_candidates(split: vgae.LinkSplit) -> Pairs:

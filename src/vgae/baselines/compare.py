@@ -128,7 +128,7 @@ class Comparison:
 class MadeOfEvidence(Scorer, Protocol):
     """A scorer that is made of others, and says what each of them says."""
 
-    def evidence(self, pairs: Pairs) -> Mapping[str, Scores]:
+    def evidence_by_column(self, pairs: Pairs) -> Mapping[str, Scores]:
         """A score of each of them for each pair."""
 
 
@@ -227,7 +227,7 @@ def _evidence_scores(scorer: Ranker, held_out: HeldOut) -> dict[str, tuple[Score
     """The scores of links and of non-links by whatever a model is made of."""
     if not isinstance(scorer, MadeOfEvidence):
         return {}
-    return {name: _by_label(each, held_out) for name, each in scorer.evidence(held_out.pairs).items()}
+    return {name: _by_label(each, held_out) for name, each in scorer.evidence_by_column(held_out.pairs).items()}
 
 
 def _heuristic_scores(

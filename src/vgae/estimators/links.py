@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 
 from vgae.errors import InputError
+from vgae.estimators.explanation import Explanation
 from vgae.evaluation.all_pairs import Candidates, ListScorer, Ranker, census, rank_all_pairs, sweep_list
 from vgae.evaluation.calibration import Calibration, Evidence
 from vgae.evaluation.evaluate import score_held_out
@@ -189,6 +190,23 @@ class LinkPredictor:
         rows; of equal logits the smaller indices come first. `logits` says how nodes are named.
         """
         return self._links(*self._best(k, nodes, ids))
+
+    def explain(self, a: Any, b: Any, *, ids: bool = False, top: int = 10) -> Explanation:
+        """What speaks for a link between two nodes: the strongest common neighbours, paths and shared features by name.
+
+        `top` of each kind are listed, beside the model's logit and probability; `to_json` gives it as plain data.
+        """
+        graph, top = self.graph_, whole_number(top, "top", 1)
+        pair = find_pairs(graph, [(a, b)], ids=ids)
+        names = getattr(getattr(getattr(self, "run_", None), "recipe", None), "features", ())
+        found = import_module("vgae.baselines.explain").explain_pair(  # which few ask for
+            graph.as_scored(symmetric=True),
+            tuple(pair[0].tolist()),
+            feature_names=names if graph.num_features and len(names) == graph.num_features else None,
+            top=top,
+        )
+        links = self.predict_links(pair)
+        return Explanation(float(links.probabilities[0]), float(links.logits[0]), str(links.known[0]), found)
 
     def metrics(self, held_out: HeldOut) -> dict[str, float]:
         """AUC and AP on held-out pairs, as fractions of 1; `vgae.evaluate` knows more metrics.

@@ -4,41 +4,32 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from vgae.baselines.explain import PairEvidence, explain_pair
 from vgae.errors import InputError
+from vgae.estimators.explanation import BasePart, Explanation
 from vgae.estimators.fitted import NO_PAIRS, is_part_of
 from vgae.estimators.links import FloatArray, LinkPredictor, Links, Scored
 from vgae.evaluation.all_pairs import Candidates, Listed
 from vgae.evaluation.held_out import check_held_out
 from vgae.evaluation.histogram import Histogram
 from vgae.graph.graph import Graph
-from vgae.graph.lookup import find_node, find_pairs
+from vgae.graph.lookup import find_pairs
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
-from vgae.options import whole_number
 from vgae.runs.stack_run import StackRun
+from vgae.stack.bases import columns_of
 from vgae.stack.config import StackConfig
-from vgae.stack.scorer import FittedStack, is_on_list
+from vgae.stack.scorer import FittedStack
 
 if TYPE_CHECKING:
     from vgae.io.recipe import FeatureRecipe
 
-
-@dataclass(frozen=True, eq=False)
-class Explanation:
-    """Why a stack gives a pair its log odds: the mean of all pairs, and what each base adds for this one."""
-
-    links: Links  # the one pair, with its logit and probability
-    mean: float
-    added: Mapping[str, float]  # by base; with the mean, these add up to the logit
-    values: Mapping[str, float]  # the evidence itself, by column
-    evidence: PairEvidence  # common neighbours, paths and shared features, by name
+ASKED_BY_NODE = 500  # held-out links by which the recall of single nodes' lists is measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,14 +129,27 @@ class StackPredictor(LinkPredictor):
         """How often each logit occurs among all candidates: exactly on the list, by a sample outside of it."""
         return self.stack_.histogram(candidates, listed)
 
-    def first_stage_recall(self, held_out: HeldOut) -> float:
-        """The share of held-out links that the first stage finds among all pairs that are not known."""
+    def first_stage_recall(self, held_out: HeldOut, *, by_node: bool = False) -> float:
+        """The share of held-out links that the first stage finds among all pairs that are not known.
+
+        `by_node` asks about the lists that `recommend` makes for single nodes, by the first end of some of these links.
+        """
         links = check_held_out(held_out, self.graph_.num_nodes, "held_out").links
         links = self._scored().new_links(links)
         if not len(links):
             raise InputError("held_out: there are no links in it to look for.")
-        found = is_on_list(self.listed(self.candidates(links)), links, self._scored().links_graph)
-        return float(found.mean())
+        candidates = self.candidates(links)
+        if not by_node:
+            listed = self.stack_.shortlist(candidates)
+        else:
+            links = np.random.default_rng(0).permutation(links)[:ASKED_BY_NODE]
+            listed = self.stack_.shortlist_of(candidates, np.unique(links[:, 0]).tolist())
+        return float(np.isin(candidates.codes(links), candidates.codes(listed)).mean())
+
+    @property
+    def on_own_graph(self) -> bool:
+        """Whether the graph that is asked about is the one that the stack was fitted on."""
+        return self._fitted().on_own_graph
 
     # ----------------------------------------------------------------------------------------------------------- asking
 
@@ -174,20 +178,20 @@ class StackPredictor(LinkPredictor):
         _refuse_draws(samples, seed)
         return super().recommend(k, nodes, ids=ids)
 
-    def evidence(self, pairs: Pairs) -> Mapping[str, FloatArray]:
+    def evidence_by_column(self, pairs: Pairs) -> Mapping[str, FloatArray]:
         """What the bases say about each pair of node indices (M×2), by column."""
-        return self.stack_.evidence(pairs)
+        return self.stack_.evidence_by_column(pairs)
 
     def explain(self, a: Any, b: Any, *, ids: bool = False, top: int = 10) -> Explanation:
         """What speaks for a link between two nodes: base by base, and the strongest neighbours and features by name."""
-        pair = np.array([[find_node(self.graph_, node, what, ids=ids) for node, what in ((a, "a"), (b, "b"))]])
-        recipe = self.recipe_
-        names = None if recipe is None or len(recipe.features) != self.graph_.num_features else recipe.features
-        evidence = explain_pair(
-            self.stack_.graph, (int(pair[0, 0]), int(pair[0, 1])), feature_names=names, top=whole_number(top, "top", 1)
-        )
+        found = super().explain(a, b, ids=ids, top=top)
+        pair = find_pairs(self.graph_, [(a, b)], ids=ids)
         mean, added, values = self.stack_.contributions(pair)
-        return Explanation(self.predict_links(pair), mean, added, values, evidence)
+        bases = (
+            BasePart(base.text, added[base.text], {column: values[column] for column in columns_of(base)})
+            for base in self.stack_.bases.bases
+        )
+        return replace(found, mean=mean, bases=tuple(sorted(bases, key=lambda each: -each.adds)))
 
     def on(self, graph: Any, *, known: npt.ArrayLike | None = None) -> Self:
         """The fitted stack on another graph with the same features, or on its own graph with more nodes and links.

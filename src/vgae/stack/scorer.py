@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,23 @@ FIRST_STAGE = 20_000  # favourites of each base on the shortlist, at least
 COUNTED = 200_000  # pairs outside the shortlist that stand for all of them in a histogram
 
 
+class _ScoredPairs:
+    """Logits of pairs that were listed before: lists of the same graph with other links known are nearly the same."""
+
+    def __init__(self) -> None:
+        self.ranks: IntArray = np.empty(0, dtype=np.int64)  # sorted
+        self.known: FloatArray = np.empty(0, dtype=np.float32)
+
+    def logits(self, ranks: IntArray, pairs: Pairs, score: Callable[[Pairs], FloatArray]) -> FloatArray:
+        """The logits of pairs with these ranks, which are sorted; those that are not known yet are scored."""
+        new = ~contains(self.ranks, ranks)
+        if new.any():
+            places = np.searchsorted(self.ranks, ranks[new])
+            scores = score(pairs[new])
+            self.ranks, self.known = (np.insert(self.ranks, places, ranks[new]), np.insert(self.known, places, scores))
+        return self.known[np.searchsorted(self.ranks, ranks)]
+
+
 @dataclass(frozen=True, eq=False)
 class FittedStack:
     """Scores pairs by all bases and the meta-model; the logit is the log odds of a link among unseen pairs."""
@@ -29,6 +46,7 @@ class FittedStack:
     bases: FittedBases
     meta: MetaModel
     symmetric: bool = True
+    scored: _ScoredPairs = field(default_factory=_ScoredPairs, repr=False)
 
     @property
     def graph(self) -> Graph:
@@ -41,19 +59,27 @@ class FittedStack:
 
     def on(self, graph: Graph) -> FittedStack:
         """The same stack on another graph with the same features, or with more nodes and links."""
-        return replace(self, bases=self.bases.on(self.config.view(graph)))
+        return replace(self, bases=self.bases.on(self.config.view(graph)), scored=_ScoredPairs())
 
     # ------------------------------------------------------------------------------------------------- the first stage
 
     def listed(self, candidates: Candidates, top: int = 0) -> Listed:
         """The pairs of the first stage and their logits."""
-        pairs = shortlist(self.bases, candidates, max(top, FIRST_STAGE))
-        return Listed(pairs, self.logits(pairs))
+        pairs = self.shortlist(candidates, top)
+        return Listed(pairs, self.scored.logits(self.graph.all_pairs.ranks(pairs), pairs, self.logits))
+
+    def shortlist(self, candidates: Candidates, top: int = 0) -> Pairs:
+        """The pairs of the first stage, each once and in the order of their ranks."""
+        return shortlist(self.bases, candidates, max(top, FIRST_STAGE))
 
     def listed_for(self, candidates: Candidates, nodes: list[int], top: int) -> Listed:
         """The pairs of the first stage of each of some nodes, which come first in their pairs."""
-        pairs = shortlist_of_nodes(self.bases, candidates, nodes, top)
+        pairs = self.shortlist_of(candidates, nodes, top)
         return Listed(pairs, self.logits(pairs))
+
+    def shortlist_of(self, candidates: Candidates, nodes: list[int], top: int = 0) -> Pairs:
+        """The pairs of the first stage of each of some nodes, which come first in their pairs; each once."""
+        return shortlist_of_nodes(self.bases, candidates, nodes, top)
 
     def histogram(self, candidates: Candidates, listed: Listed) -> Histogram:
         """How often each logit occurs among all candidates: exactly on the list, by a sample outside of it."""
@@ -67,7 +93,7 @@ class FittedStack:
 
     # ------------------------------------------------------------------------------------------------------ explanation
 
-    def evidence(self, pairs: Pairs) -> Mapping[str, FloatArray]:
+    def evidence_by_column(self, pairs: Pairs) -> Mapping[str, FloatArray]:
         """What the bases say about each pair, by column."""
         return dict(zip(self.bases.columns, self.bases.describe(pairs).T, strict=True))
 
@@ -91,8 +117,3 @@ def _free_ranks(taken: IntArray, size: int, num: int) -> IntArray:
             chosen = distinct(np.concatenate([chosen, generator.integers(0, free, size=num)]))
         chosen = np.sort(generator.choice(chosen, size=num, replace=False))
     return chosen + np.searchsorted(taken - np.arange(len(taken)), chosen, side="right")
-
-
-def is_on_list(listed: Listed, links: Pairs, graph: Graph) -> npt.NDArray[np.bool_]:
-    """Which of some links the first stage has found."""
-    return contains(distinct(graph.all_pairs.ranks(listed.pairs)), graph.all_pairs.ranks(links))
