@@ -3,12 +3,12 @@
     log odds = (1 - s) · logistic regression + s · boosted trees + shift
 
 It learns from labelled pairs that stand for a population: a pair of weight w stands for w pairs. Weights may differ by
-factors of 10⁴ and links be one pair in 10⁵, and the log odds are those of the population all the same. Newton steps of
-boosting do not survive that as it is: where all are links, a first step from log odds of -9 is 10⁴ long. So with the
-links' weight W₊ and the non-links' W₋ in all, both models are fitted to non-links of weight w·(W₊ / W₋)^β, which raises
-the log odds at any evidence by exactly β·log(W₋ / W₊), and that is taken off again. With β = 1 links and non-links have
-the same weight in all, and each pair of both kinds counts in fitting; with β = 0 it is the population itself, and only
-the top of the list does. The shift makes probabilities sum up to the number of links.
+factors of 10⁴ and links be one pair in 10⁵, and the log odds are those of the population all the same. Let W₊ and W₋ be
+the weights of all links and of all non-links. Fitted to non-links of weight w·(W₊ / W₋)^β, log odds come out higher by
+β·log(W₋ / W₊) whatever the evidence, and that is taken off again. Trees have β = 1, the same weight for links and for
+non-links: from log odds of -9 the Newton steps of boosting are up to 10⁴ long and never come back. For the regression β
+is an option: 1 is best over all pairs, 0 at the top of the list. The shift makes probabilities sum up to the number of
+links.
 
 Trees are grown by scikit-learn, on columns that are divided into bins here: at quantiles of the links and of the
 non-links, half of the bins each. Its own bins are quantiles by weight in newer versions, nearly none of which would be
@@ -159,13 +159,15 @@ def fit_meta(
     x, y, population = _as_rows(evidence, labels, weights)
     population = population / population[y == 1].mean()  # links count one each: penalties are in units of links
     odds = population[y == 1].sum() / population[y == 0].sum()
-    balanced = np.where(y == 1, population, population * odds**options.balance)
-    linear = fit_logistic(x, y, balanced, population, options.ridge)
+    linear = fit_logistic(
+        x, y, np.where(y == 1, population, population * odds**options.balance), population, options.ridge
+    )
     trees, start = Trees.none(x.shape[1]), 0.0
     if options.boosting > 0 and x.shape[1]:
-        trees, start = _fit_trees(x, y, balanced, population, options, seed)
+        trees, start = _fit_trees(x, y, np.where(y == 1, population, population * odds), population, options, seed)
     share = options.boosting if trees.num_trees else 0.0
-    model = MetaModel(linear, trees, share, share * start + options.balance * float(np.log(odds)))
+    start = share * (start + np.log(odds)) + (1 - share) * options.balance * np.log(odds)
+    model = MetaModel(linear, trees, share, float(start))
     shift = _shift(model.log_odds(x), y, population)
     return MetaModel(linear, trees, share, model.shift + shift)
 
