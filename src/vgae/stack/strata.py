@@ -188,12 +188,16 @@ class _Frame:
         They are the upper triangle of A², links and favourites included; blocks are of rows of so much work.
         """
         adjacency, num_nodes = self.neighbourhoods.adjacency, len(work)
+        first = 0  # column; where it is worth it, those before the block, which are below the diagonal, are left out
+        right = adjacency
         for start, stop in chunks(work, BLOCK):
-            product = adjacency[start:stop] @ adjacency
+            if (start - first) * 20 > num_nodes:
+                first, right = start, adjacency[:, start:]
+            product = adjacency[start:stop] @ right
             i = np.repeat(np.arange(start, stop, dtype=np.int64), np.diff(product.indptr))
-            upper = product.indices > i
-            pairs = np.stack([i[upper], product.indices[upper].astype(np.int64)], axis=1)
-            yield start, stop, to_ranks(pairs, num_nodes)
+            j = product.indices + np.int64(first)
+            upper = j > i
+            yield start, stop, to_ranks(np.stack([i[upper], j[upper]], axis=1), num_nodes)
 
     @cached_property
     def _num_wedges(self) -> IntArray:
