@@ -11,8 +11,8 @@ is an option: 1 is best over all pairs, 0 at the top of the list. The shift make
 links.
 
 Trees are grown by scikit-learn, on columns that are divided into bins here: at quantiles of the links and of the
-non-links, half of the bins each. Its own bins are quantiles by weight in newer versions, nearly none of which would be
-where the links are.
+non-links, half of the bins each, and of these again half far out in the tails, where the top of the list is decided. Its
+own bins are quantiles by weight in newer versions, nearly none of which would be where the links are.
 
 What is fitted is arrays (`vgae.stack.logistic`, `vgae.stack.trees`): stored as data, checked when loaded.
 """
@@ -250,7 +250,8 @@ def _edges(values: Evidence, labels: Doubles) -> npt.NDArray[np.float32]:
     every = np.unique(values[present])
     picked = every
     if len(every) > MOST_BINS:
-        quantiles = np.linspace(0, 1, MOST_BINS // 2 + 1)[1:-1]
+        even = np.linspace(0, 1, MOST_BINS // 4 + 1)[1:-1]
+        quantiles = np.concatenate([even, sigmoid(np.linspace(-9, 9, MOST_BINS // 4))])  # down to one row in 10⁴
         kinds = [values[present & (labels == label)] for label in (0, 1)]
         picked = np.unique(
             np.concatenate([np.quantile(kind, quantiles, method="inverted_cdf") for kind in kinds if len(kind)])

@@ -11,6 +11,10 @@ a fold of its links, each candidate belongs to the first of these strata that fi
 From a stratum of N_s pairs n_s are drawn uniformly and without replacement, or all if there are no more, and each gets
 the weight N_s / n_s: sums over the sample, weighted, are unbiased for the sums over all candidates.
 
+The samples of several folds are put together as they are: in each, the links of the fold stand beside all non-links.
+Odds that are learned from them are those of a link out of a fold; where more or fewer links are left to be found, log
+odds differ by the logarithm of that ratio.
+
 Sizes are exact. Two-hop pairs are the entries of A_f², which is made in blocks of rows by the work that they take, so
 that memory is bounded; each pair gets a random key, and those with the smallest keys are the sample: one sweep counts
 and draws. In a graph for which this takes too much work (`MOST_WORK` additions) wedges i - m - j are drawn instead and
