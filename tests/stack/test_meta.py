@@ -158,8 +158,8 @@ def test_bins_are_where_links_are_however_rare_they_are() -> None:
     values = np.concatenate([np.linspace(0, 1, 100_000), np.linspace(1, 2, 500)]).astype(np.float32)
     edges = meta._edges(values, (values > 1).astype(np.float64))
     assert len(edges) < meta.MOST_BINS
-    assert (edges > 1).sum() > 100
-    assert (edges < 1).sum() > 100
+    assert (edges > 1).sum() > 80
+    assert (edges < 1).sum() > 80
 
 
 @given(st.lists(st.sampled_from([np.nan, -np.inf, -1.5, 0.0, 1e-30, 2.0, 3e38]), min_size=1, max_size=30))
@@ -272,8 +272,9 @@ def swap(name: str, array: Any) -> Change:
         (lambda tensors: tensors.pop("mix"), "mix: missing"),
         (swap("other", np.zeros(3)), "other: missing or not known"),
         (put("mix", 0, 2.0), "mix"),
-        (put("mix", 1, np.nan), "mix"),
-        (swap("mix", np.zeros(2, dtype=np.float32)), "mix"),
+        (put("mix", 1, 0.0), "mix"),
+        (put("mix", 2, np.nan), "mix"),
+        (swap("mix", np.ones(3, dtype=np.float32)), "mix"),
         (put("trees.left", 0, 0), "trees.left"),
         (put("trees.left", 1, 1), "trees.left"),  # a loop
         (put("trees.left", 0, 1000), "trees.left"),  # in another tree
