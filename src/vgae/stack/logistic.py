@@ -117,7 +117,9 @@ def fit_logistic(evidence: Evidence, labels: Doubles, weights: Doubles, populati
     """Fit to weighted labels; what is shown relative to a reference is relative to the mean by `population`."""
     num_columns = evidence.shape[1]
     forms = _fit_forms(evidence, labels, weights)
-    z = np.stack([forms.of(evidence, column) for column in range(num_columns)], axis=1)
+    z = np.empty(evidence.shape)
+    for column in range(num_columns):
+        z[:, column] = forms.of(evidence, column)
     absent = np.isnan(evidence)
     has_absent = np.flatnonzero(absent.any(axis=0) & ~absent.all(axis=0))
     design = np.concatenate([z, absent[:, has_absent]], axis=1)
