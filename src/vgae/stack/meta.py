@@ -46,10 +46,10 @@ class MetaOptions(Options):
     """How the meta-model is fitted."""
 
     boosting: float = option(
-        0.5, least=0, most=1, help="Share of the boosted trees in the log odds; the rest is linear."
+        0.75, least=0, most=1, help="Share of the boosted trees in the log odds; the rest is linear."
     )
     balance: float = option(
-        1.0, least=0, most=1, help="1: links weigh as much as non-links in fitting; 0: as they are."
+        0.0, least=0, most=1, help="Of the linear part, 0: best at the top of the list; 1: best over all pairs."
     )
     ridge: float = option(1.0, least=0, help="Strength of the penalty on coefficients of the logistic regression.")
     num_trees: int = option(200, least=1, most=10_000, help="Trees of each boosted model.")
