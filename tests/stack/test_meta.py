@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from helpers import message_of
 from vgae.errors import InputError, TrainingError
 from vgae.stack import meta
-from vgae.stack.logistic import Doubles, fit_logistic, newton, sigmoid
+from vgae.stack.logistic import Doubles, Weighted, fit_logistic, newton, sigmoid
 from vgae.stack.meta import MetaModel, MetaOptions, fit_meta, size_limit
 from vgae.stack.trees import Trees
 
@@ -127,7 +127,7 @@ def test_heavy_tails_are_tamed_and_plain_columns_left_as_they_are() -> None:
     s = generator.normal(size=2000) * 2
     x = np.stack([np.exp(3 * s), s, np.zeros(2000)], axis=1).astype(np.float32)
     y = (generator.random(2000) < sigmoid(s)).astype(np.float64)
-    model = fit_logistic(x, y, np.ones(2000), np.ones(2000), 1.0)
+    model = fit_logistic(x, Weighted(y, np.ones(2000), np.ones(2000)), 1.0)
     assert model.forms.logarithmic.tolist()[:2] == [1, 0]
     assert model.slope[2] == 0
 

@@ -30,7 +30,17 @@ from vgae.errors import InputError, TrainingError
 from vgae.graph.checks import MAX_SEED
 from vgae.options import Options, option, whole_number
 from vgae.stack import logistic
-from vgae.stack.logistic import Arrays, Doubles, Evidence, Logistic, fit_logistic, newton, sigmoid, spread_rows
+from vgae.stack.logistic import (
+    Arrays,
+    Doubles,
+    Evidence,
+    Logistic,
+    Weighted,
+    fit_logistic,
+    newton,
+    sigmoid,
+    spread_rows,
+)
 from vgae.stack.trees import KINDS, Trees
 
 MOST_BINS = 255  # that scikit-learn takes
@@ -46,19 +56,20 @@ class MetaOptions(Options):
     """How the meta-model is fitted."""
 
     boosting: float = option(
-        0.75, least=0, most=1, help="Share of the boosted trees in the log odds; the rest is linear."
+        0.5, least=0, most=1, help="Share of the boosted trees in the log odds; the rest is the regression."
     )
     balance: float = option(
-        0.0, least=0, most=1, help="Of the linear part, 0: best at the top of the list; 1: best over all pairs."
+        0.4, least=0, most=1, help="Of the regression, 0: best at the top of the list; 1: best over all pairs."
     )
     ridge: float = option(1.0, least=0, help="Strength of the penalty on coefficients of the logistic regression.")
+    num_knots: int = option(6, least=0, most=logistic.MOST_KNOTS, help="Places where the part of a column may bend.")
     num_trees: int = option(200, least=1, most=10_000, help="Trees of each boosted model.")
-    tree_rate: float = option(0.1, above=0, most=1, help="Share of each step of boosting that is taken.")
-    num_leaves: int = option(8, least=2, most=1024, help="Leaves of a tree, at most.")
-    leaf_rows: int = option(20, least=1, help="Pairs in a leaf, at least.")
+    tree_rate: float = option(0.06, above=0, most=1, help="Share of each step of boosting that is taken.")
+    num_leaves: int = option(15, least=2, most=1024, help="Leaves of a tree, at most.")
+    leaf_rows: int = option(40, least=1, help="Pairs in a leaf, at least.")
     leaf_ridge: float = option(1.0, least=0, help="Strength of the penalty on the values of leaves.")
     column_share: float = option(
-        1.0, above=0, most=1, help="Share of the columns, at random, that a split chooses from."
+        0.5, above=0, most=1, help="Share of the columns, at random, that a split chooses from."
     )
     num_boosted: int = option(1, least=1, most=100, help="Boosted models of different seeds that are averaged.")
 
@@ -143,7 +154,10 @@ def size_limit(options: MetaOptions, num_columns: int) -> int:
     """Bytes that the numbers of a model with these options can take, without what a file has beside them."""
     trees = options.num_trees * options.num_boosted
     node = sum(np.dtype(kind).itemsize for kind in KINDS.values())
-    return 8 * (3 + 1 + num_columns * len(logistic.NAMES) + trees + 1) + trees * (2 * options.num_leaves - 1) * node
+    return (
+        8 * (3 + 1 + num_columns * (len(logistic.NAMES) + 2 * options.num_knots) + trees + 1)
+        + trees * (2 * options.num_leaves - 1) * node
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- fitting
@@ -163,9 +177,8 @@ def fit_meta(
     x, y, population = _as_rows(evidence, labels, weights)
     population = population / population[y == 1].mean()  # links count one each: penalties are in units of links
     odds = population[y == 1].sum() / population[y == 0].sum()
-    linear = fit_logistic(
-        x, y, np.where(y == 1, population, population * odds**options.balance), population, options.ridge
-    )
+    balanced = np.where(y == 1, population, population * odds**options.balance)
+    linear = fit_logistic(x, Weighted(y, balanced, population), options.ridge, options.num_knots)
     trees, start = Trees.none(x.shape[1]), 0.0
     if options.boosting > 0 and x.shape[1]:
         trees, start = _fit_trees(x, y, np.where(y == 1, population, population * odds), population, options, seed)
