@@ -13,7 +13,8 @@ from vgae.cli.options import Json
 from vgae.cli.paper import progress_hint, watch
 from vgae.errors import TrainingError
 from vgae.experiments.models import chosen_models, models_store, run_model
-from vgae.experiments.results import DATASETS, Failure, Result, list_tasks, run_tasks, summarise
+from vgae.experiments.results import DATASETS, Failure, Result, summarise
+from vgae.experiments.store import list_tasks, run_tasks
 from vgae.report.console import print_json, print_table, rich_table
 from vgae.report.results import cells_of
 from vgae.screen import note

@@ -16,7 +16,8 @@ from vgae.errors import InputError, StoppedError
 from vgae.experiments import reproduce as experiment
 from vgae.experiments.models import EXPERIMENT
 from vgae.experiments.reproduce import METHODS, list_tasks, paper_store, summarise
-from vgae.experiments.results import DATASETS, Archive, Store, Task
+from vgae.experiments.results import DATASETS, Archive, Task
+from vgae.experiments.store import Store
 from vgae.io.exports import write_text
 from vgae.report.console import print_json, progress_console
 from vgae.report.models import models_page
