@@ -165,11 +165,11 @@ def run_tasks(
     store: Store,
     *,
     workers: int | None = None,
-    prepare: Callable[[str], object] = load_dataset,
+    prepare: Callable[[str], object] | None = load_dataset,
 ) -> Generator[Result | Failure]:
     """Results as they become known: the stored ones at once, the others when they are done.
 
-    `prepare` is called for each dataset of which something is missing, before the workers all ask for it.
+    `prepare` is called once for each dataset of which something is missing, before the workers all ask for it.
     """
     stored = {task: store.get(task) for task in tasks}
     yield from (result for result in stored.values() if result is not None)
@@ -177,8 +177,9 @@ def run_tasks(
     if not missing:
         return
     started = time.perf_counter()
-    for dataset in {task.dataset for task in missing}:
-        prepare(dataset)
+    if prepare is not None:
+        for dataset in {task.dataset for task in missing}:
+            prepare(dataset)
     number = int(min(workers or os.cpu_count() or 1, max(1, bytes_free() // BYTES_OF_A_WORKER)))
     machine = describe_machine() + ("" if workers is None else f" · {count(number, 'run')} at a time")
     added = 0
