@@ -43,7 +43,7 @@ class Recommender(Protocol):
 
 
 def measure(
-    scorer: Scorer, split: LinkSplit, *, recommender: Recommender | None = None, hard: bool
+    scorer: Scorer, split: LinkSplit, *, recommender: Recommender | None = None, hard: bool = False
 ) -> dict[str, float]:
     """All metrics of a method that was fitted on the split's training graph; those of HeaRT if `hard`."""
     found = sampled_metrics(scorer, split)
