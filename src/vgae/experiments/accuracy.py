@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from vgae.graph.graph import Graph
 from vgae.graph.split import split_links
 from vgae.io.catalog import DATASETS
 from vgae.io.datasets import load_dataset
-from vgae.io.tables import read_graph
+from vgae.io.graphs import read_npz_graph
+from vgae.io.npz import names_in
+from vgae.io.npz_layouts import is_foreign
 
 EXPERIMENT = "accuracy"
 HARD = ("cora", "citeseer", "pubmed")  # the graphs that HeaRT is published for, of ours
@@ -47,7 +50,12 @@ class Source:
 
     def load(self) -> Graph:
         """The graph."""
-        return load_dataset(self.name) if self.path is None else read_graph(self.path)
+        if self.path is None:
+            return load_dataset(self.name)
+        if self.path.suffix == ".npz" and not is_foreign(names_in(self.path)):
+            return read_npz_graph(self.path)  # vgae's own layout, which takes nothing else to read
+        graph: Graph = import_module("vgae.io.tables").read_graph(self.path)  # which loads pyarrow
+        return graph
 
 
 def find_sources(given: Sequence[str] | None) -> dict[str, Source]:
