@@ -1,25 +1,20 @@
 """The methods that `vgae accuracy` compares, by name, and how each is fitted.
 
-A star marks methods that leave features out. What is registered as a baseline or a similarity is here by itself.
+A star marks methods that leave features out. What is registered as a baseline is here by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from vgae.baselines import BASELINES
 from vgae.errors import InputError
 from vgae.evaluation.evaluate import Scorer
 from vgae.experiments.measures import Recommender
-from vgae.graph.pairs import Pairs
 from vgae.graph.split import LinkSplit
 from vgae.options import as_arguments
 from vgae.train.config import Config
@@ -30,15 +25,15 @@ from vgae.train.named import NAMED, preset_values
 MODELS: dict[str, dict[str, Any]] = {"gae": {"model": "gae"}, "vgae": {}, "accurate": NAMED["accurate"]}
 STACK = "stack"
 STACKS = "vgae.estimators.stack"  # the module that has the estimator
-SIMILARITIES = "vgae.baselines.similarities"
+OF_FEATURES = ("cosine",)  # baselines that compare features
 
 
 @dataclass(frozen=True)
 class Method:
-    """A model, a baseline, a similarity or the stack, by its name."""
+    """A model, a baseline or the stack, by its name."""
 
     name: str
-    kind: str  # model, stack, baseline or similarity
+    kind: str  # model, stack or baseline
     uses_features: bool
 
     @property
@@ -68,8 +63,7 @@ def all_methods() -> dict[str, Method]:
         for name in (*MODELS, STACK)
         for star in ("", "*")
     ]
-    found += [Method(name, "baseline", uses_features=False) for name in BASELINES]
-    found += [Method(name, "similarity", kind.needs_features) for name, (kind, _) in _similarities().items()]
+    found += [Method(name, "baseline", name in OF_FEATURES) for name in BASELINES]
     return {method.name: method for method in found}
 
 
@@ -109,9 +103,6 @@ def fit(method: Method, split: LinkSplit, seed: int, device: str) -> Fitted:
         )
         stack.fit(graph, validation=split.val)
         return Fitted(stack, stack)
-    if method.kind == "similarity":
-        similarity, column = _similarities()[method.name]
-        return Fitted(_ColumnScorer(similarity.of(split.train), column))
     return Fitted(BASELINES[method.name](split.train, seed))
 
 
@@ -124,29 +115,6 @@ def _fit_model(method: Method, split: LinkSplit, seed: int, device: str) -> Scor
     if job.outline.decoder.factorised:  # which auto comes to as well, after it has measured the machine
         job = replace(job, config=replace(config, objective="exact"))
     return train(job)
-
-
-@dataclass(frozen=True, eq=False)
-class _ColumnScorer:
-    """One column of a similarity, as a score."""
-
-    similarity: Any
-    column: int
-
-    def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
-        """The similarity of each pair."""
-        described: npt.NDArray[np.float32] = self.similarity.describe(pairs)[:, self.column]
-        return described
-
-
-@cache
-def _similarities() -> dict[str, tuple[Any, int]]:
-    """The columns of all similarities that are no baselines, by name: what makes them, and which column it is."""
-    if find_spec(SIMILARITIES) is None:
-        return {}
-    kinds = import_module(SIMILARITIES).SIMILARITIES.values()
-    columns = {name: (kind, place) for kind in kinds for place, name in enumerate(kind.columns)}
-    return {name: made for name, made in columns.items() if name not in BASELINES}
 
 
 def _new_stack() -> Any:
