@@ -47,11 +47,17 @@ def measure(
     scorer: Scorer, split: LinkSplit, *, recommender: Recommender | None = None, hard: bool = False
 ) -> dict[str, float]:
     """All metrics of a method that was fitted on the split's training graph; those of HeaRT if `hard`."""
-    found = sampled_metrics(scorer, split)
+    return sampled_metrics(scorer, split) | more_metrics(scorer, split, recommender=recommender, hard=hard)
+
+
+def more_metrics(
+    scorer: Scorer, split: LinkSplit, *, recommender: Recommender | None = None, hard: bool = False
+) -> dict[str, float]:
+    """Precision at the top of the list, and HeaRT if `hard`."""
     if recommender is not None:
-        found |= precision_of_recommended(recommender, split)
+        found = precision_of_recommended(recommender, split)
     else:
-        found |= precision_over_all(scorer, split)
+        found = precision_over_all(scorer, split)
     if hard:
         of_test = evaluate_heart(scorer, split, sets=("test",))["test"]
         found |= {f"heart_{name}": of_test[name] for name in HEART if name in of_test}

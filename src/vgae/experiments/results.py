@@ -67,7 +67,8 @@ class Task:
 class Result:
     """Metrics of a task on the test pairs, as fractions of 1, by name, and how long it took.
 
-    Where that was measured, the time of one iteration, and of fitting alone. Every experiment has `auc` and `ap`; where
+    Where that was measured, the time of one iteration, and `fit_seconds`, by which the method was fitted and the test
+    pairs had their scores; the rest is other measures. Every experiment has `auc` and `ap`; where
     there is nothing else, a file has these two without a dictionary around them.
     """
 
