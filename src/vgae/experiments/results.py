@@ -226,10 +226,13 @@ class Archive:
             results = [replace(each, task=task) for each, task in zip(found, tasks, strict=True)]
             version, splits = content["vgae"], content["splits"]
             experiment = str(content.get("experiment", cls.experiment))
-            known = all(is_graph_of(experiment, result.task.dataset) for result in results)
-            if not isinstance(version, str) or type(splits) is not int or splits < 1 or not results or not known:
-                raise ValueError
             graphs = {name: GraphFacts.from_json(facts) for name, facts in content.get("graphs", {}).items()}
+            names = {result.task.dataset for result in results}
+            known = all(is_graph_of(experiment, name) for name in names)
+            told = experiment not in ANY_GRAPH or names <= set(graphs)
+            numbered = type(splits) is int and splits >= 1
+            if not (isinstance(version, str) and numbered and results and known and told):
+                raise ValueError
             return cls(version, splits, sessions, results, experiment, graphs)
         except (AttributeError, KeyError, TypeError, ValueError):
             raise InputError(

@@ -43,8 +43,8 @@ Where there are fewer test links than places, no method can reach 100: the last 
 """
 HARD = """MRR / Hits@10 / Hits@20 of each test link among 500 hard non-links, the same for all methods of a split.
 """
-TIME = """Seconds to fit a method on one split and to score the test pairs, the median. Runs that share a machine take longer than runs
-alone, so that these say how methods compare on one machine and little more.
+TIME = """Seconds to fit a method on one split and to score the test pairs, the median. Runs that share a machine take
+longer than runs alone, so that these say how methods compare on one machine and little more.
 """
 
 
