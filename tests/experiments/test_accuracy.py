@@ -27,6 +27,7 @@ from vgae.experiments.accuracy import (
     limited_threads,
     list_tasks,
     merge,
+    read_results,
     run_accuracy,
 )
 from vgae.experiments.measures import measure
@@ -235,7 +236,7 @@ def test_folders_and_files_of_several_machines_are_merged_into_one(tmp_path: Pat
     for sources in (["one", "two"], ["one", "two.json"], ["two.json", "one", "two"]):
         shutil.rmtree(tmp_path / "all", ignore_errors=True)
         whole = accuracy_store(tmp_path / "all")
-        assert sum(merge(whole, tmp_path / source) for source in sources) == 3
+        assert sum(merge(whole, read_results(tmp_path / source)) for source in sources) == 3
         merged, _ = archive_of(whole)
         assert merged is not None
         assert merged.results == [result("vgae", 0), result("ra", 0), result("ra", 1)]
@@ -243,9 +244,9 @@ def test_folders_and_files_of_several_machines_are_merged_into_one(tmp_path: Pat
         assert merged.graphs == {"mine": FACTS}
     other = accuracy_store(tmp_path / "other")
     other.add_graph("mine", replace(FACTS, content_hash="another"))
-    assert "another graph called mine" in message_of(lambda: merge(other, tmp_path / "one"))
-    assert "no results of vgae accuracy" in message_of(lambda: merge(other, tmp_path))
-    assert "results of vgae models" in message_of(lambda: merge(other, DOCS / "data" / "models.json"))
+    assert "another graph called mine" in message_of(lambda: merge(other, read_results(tmp_path / "one")))
+    assert "no results of vgae accuracy" in message_of(lambda: read_results(tmp_path))
+    assert "results of vgae models" in message_of(lambda: read_results(DOCS / "data" / "models.json"))
 
 
 def test_killed_and_resumed_it_ends_with_the_numbers_of_an_uninterrupted_one(graph_file: Path, tmp_path: Path) -> None:
@@ -286,7 +287,7 @@ def test_the_command_merges_and_refuses_in_a_sentence(tmp_path: Path) -> None:
     assert "one: 1 new result\n" in merged.stderr
     assert merged.stdout.split() == ["AUC", "/", "AP", "mine", "ra", "90.0", "/", "80.0"]
     assert Archive.read(tmp_path / "all" / "accuracy.json").results == [result("ra", 0)]
-    assert_refused(run_vgae("accuracy", "--merge", "none", "--out", "all", cwd=tmp_path), "none")
+    assert_refused(run_vgae("accuracy", "--merge", "none", "--out", "new", cwd=tmp_path), "none: there is no such file")
     assert_refused(
         run_vgae("accuracy", "--graph", "karate", "--out", "new", cwd=tmp_path), "graph: 'karate' is neither"
     )

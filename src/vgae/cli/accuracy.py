@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -21,11 +22,13 @@ from vgae.experiments.accuracy import (
     limited_threads,
     list_tasks,
     merge,
+    read_results,
     run_accuracy,
 )
 from vgae.experiments.methods import chosen_methods
-from vgae.experiments.results import Archive, Failure
+from vgae.experiments.results import Archive, Failure, Task
 from vgae.experiments.store import Store, run_tasks
+from vgae.options import Options, option
 from vgae.report.accuracy import scores_for_json, table_of_scores
 from vgae.report.console import print_json, print_table, rich_table
 from vgae.screen import note
@@ -35,7 +38,20 @@ from vgae.words import count
 ARCHIVE = "accuracy.json"
 
 
+@dataclass(frozen=True)
+class RunOptions(Options):
+    """How many runs there are, and where they run."""
+
+    runs: int | None = option(
+        None, help="Splits; run i has seed i and split i.  [default: 10 of cora, citeseer and pubmed, 5 of others]"
+    )
+    device: str = option("auto", help="auto, cpu or cuda.")
+    workers: int | None = option(None, least=1, help="Runs at a time.  [default: one per core]")
+    threads: int = option(1, least=1, help="Threads of each run.")
+
+
 def accuracy(
+    how: RunOptions,
     graph: Annotated[
         list[str] | None,
         typer.Option(help="A dataset, or the file of a graph; may be repeated.  [default: all datasets]"),
@@ -47,13 +63,6 @@ def accuracy(
             "may be repeated.  [default: all]"
         ),
     ] = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(help="Splits; run i has seed i and split i.  [default: 10 of cora, citeseer and pubmed, else 5]"),
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    workers: Annotated[int | None, typer.Option(min=1, help="Runs at a time.  [default: one per core]")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of each run.")] = 1,
     merged: Annotated[
         list[Path] | None,
         typer.Option(
@@ -67,12 +76,21 @@ def accuracy(
     """Score methods on splits of graphs and write the results to a folder; what is there is not computed again."""
     failures: list[Failure] = []
     if merged:
+        others = [read_results(path) for path in merged]
         store = accuracy_store(out)
-        for path in merged:
-            note(f"{path}: {count(merge(store, path), 'new result')}")
+        for path, other in zip(merged, others, strict=True):
+            note(f"{path}: {count(merge(store, other), 'new result')}")
     else:
-        setting = Setting(str(choose_device(device)), threads, find_sources(graph))
-        store, failures = _run(setting, method, runs, workers, out, quiet=as_json)
+        setting = Setting(str(choose_device(how.device)), how.threads, find_sources(graph))
+        methods, left_out = chosen_methods(method)
+        for line in left_out:
+            note(line)
+        facts = {name: facts_of(source.load()) for name, source in setting.sources.items()}
+        tasks = list_tasks(facts, methods, how.runs)
+        store = accuracy_store(out)
+        for name, each in facts.items():
+            store.add_graph(name, each)
+        failures = _run(tasks, store, setting, how.workers, quiet=as_json)
     archive, num_left_out = archive_of(store)
     if num_left_out:
         note(f"{count(num_left_out, 'result')} of methods that have changed since are left out")
@@ -82,18 +100,8 @@ def accuracy(
     require_all(failures)
 
 
-def _run(
-    setting: Setting, names: Sequence[str] | None, runs: int | None, workers: int | None, out: Path, *, quiet: bool
-) -> tuple[Store, list[Failure]]:
-    """Run what is missing; the folder, and what failed."""
-    methods, left_out = chosen_methods(names)
-    for line in left_out:
-        note(line)
-    facts = {name: facts_of(source.load()) for name, source in setting.sources.items()}
-    tasks = list_tasks(facts, methods, runs)
-    store = accuracy_store(out)
-    for name, each in facts.items():
-        store.add_graph(name, each)
+def _run(tasks: Sequence[Task], store: Store, setting: Setting, workers: int | None, *, quiet: bool) -> list[Failure]:
+    """Run what is missing, and say what failed."""
     with progress_hint(tasks, store), limited_threads(setting.threads):
         found = watch(
             run_tasks(partial(run_accuracy, setting=setting), tasks, store, workers=workers, prepare=None),
@@ -101,7 +109,7 @@ def _run(
             quiet=quiet,
             table=lambda done: rich_table(*columns_of(table_of_scores(results_among(done)))),
         )
-    return store, [each for each in found if isinstance(each, Failure)]
+    return [each for each in found if isinstance(each, Failure)]
 
 
 def _show(archive: Archive, out: Path, *, as_json: bool) -> None:

@@ -147,9 +147,8 @@ def accuracy_store(folder: Path) -> Store:
     return Store(folder, splits=None, protocol={"experiment": EXPERIMENT}, experiment=EXPERIMENT)
 
 
-def merge(store: Store, path: Path) -> int:
-    """Take over what another folder or an archive has and this one has not; the number of results taken."""
-    other = _read_other(path)
+def merge(store: Store, other: Archive) -> int:
+    """Take over what an archive has and a folder has not; the number of results taken."""
     for name, facts in other.graphs.items():
         store.add_graph(name, facts)
     new = [result for result in other.results if store.get(result.task) is None]
@@ -162,7 +161,8 @@ def merge(store: Store, path: Path) -> int:
     return len(new)
 
 
-def _read_other(path: Path) -> Archive:
+def read_results(path: Path) -> Archive:
+    """All results of another folder, finished or not, or of an archive."""
     if path.is_dir():
         if not (path / "reproduction.json").exists():
             raise InputError(f"{path}: there are no results of vgae accuracy in this folder.")
