@@ -185,6 +185,18 @@ def test_results_and_graphs_come_back_as_they_were_stored(tmp_path: Path) -> Non
     assert content["results"][0]["metrics"]["precision@100"] == 0.25
 
 
+def test_an_archive_that_does_not_say_what_its_graphs_are_is_refused(tmp_path: Path) -> None:
+    archive = Archive("1.2.3", 1, [], [result("ra", 0)], "accuracy", {"mine": FACTS})
+    for wrong in (replace(archive, graphs={}), replace(archive, graphs={"other": FACTS})):
+        wrong.write(tmp_path / "accuracy.json")
+        assert "nor what vgae models or vgae accuracy does" in message_of(
+            lambda: Archive.read(tmp_path / "accuracy.json")
+        )
+    replace(archive, experiment="models").write(tmp_path / "models.json")  # which is about the paper's datasets alone
+    with pytest.raises(InputError, match="nor what vgae models"):
+        Archive.read(tmp_path / "models.json")
+
+
 @pytest.mark.parametrize("name", ["one-split.json", "ten-splits.json", "models.json"])
 def test_archives_from_before_are_read_and_written_as_they_were(tmp_path: Path, name: str) -> None:
     Archive.read(DOCS / "data" / name).write(tmp_path / name)

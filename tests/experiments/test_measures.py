@@ -12,6 +12,7 @@ import vgae
 from vgae.baselines import BASELINES
 from vgae.evaluation.heart import evaluate_heart
 from vgae.experiments.measures import (
+    MOST_WORK,
     TOP,
     has_links,
     measure,
@@ -105,6 +106,20 @@ def test_what_scores_pairs_one_by_one_has_no_precision(split: LinkSplit) -> None
 
     found = measure(OneByOne(), split)
     assert set(found) == {"auc", "ap", "left_out", "auc_linked", "ap_linked"}
+
+
+def test_all_pairs_are_not_ranked_where_that_takes_too_long(split: LinkSplit) -> None:
+    @dataclass(frozen=True)
+    class Walking(Plain):
+        cost: float = 0.0
+
+        def work(self, pairs: Pairs) -> float:
+            assert set(pairs.ravel().tolist()) == set(range(split.train.num_nodes))
+            return self.cost
+
+    scorer = BASELINES["ra"](split.train, 0)
+    assert precision_over_all(Walking(scorer), split) == precision_over_all(Plain(scorer), split)
+    assert precision_over_all(Walking(scorer, cost=2 * MOST_WORK), split) == {}
 
 
 def test_hard_non_links_are_those_of_the_protocol(split: LinkSplit) -> None:
