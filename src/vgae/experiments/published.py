@@ -27,7 +27,7 @@ def _of_table_1(method: str) -> Figures:
 
 
 KIPF = "Kipf & Welling, 2016, Table 1"
-ONE_SPLIT = "One split that was not published, ten initialisations on it; nothing is chosen by validation."
+ONE_SPLIT = "One split, not published, ten initialisations on it; options chosen by validation, no early stopping."
 HEART = "Li et al., 2023 (HeaRT, arXiv 2306.10453)"
 NOT_CHECKED = "as given in issue 14 of this project"
 HEART_SPLIT = (
