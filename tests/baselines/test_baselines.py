@@ -26,7 +26,8 @@ from vgae.evaluation.evaluate import RowScorer, Scorer
 @pytest.fixture(scope="module")
 def split() -> vgae.LinkSplit:
     """Many small blocks, cut into components and isolated nodes by a low degree and by holding links out."""
-    return vgae.split_links(vgae.stochastic_block_model(900, 75, degree_within=4, degree_between=0.2, seed=4), seed=0)
+    graph = vgae.stochastic_block_model(900, 75, degree_within=4, degree_between=0.2, feature_dim=150, seed=4)
+    return vgae.split_links(graph, seed=0)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from vgae.baselines import BASELINES
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a graph, the run of a heuristic and that of an embedding."""
     folder = tmp_path_factory.mktemp("baselines")
-    graph = vgae.stochastic_block_model(300, 6, degree_within=9, degree_between=1, seed=1)
+    graph = vgae.stochastic_block_model(300, 6, degree_within=9, degree_between=1, feature_dim=60, seed=1)
     vgae.write_graph(folder / "blocks.npz", graph.with_parts(node_ids=np.array([f"n{i}" for i in range(300)])))
     for method in ("ra", "sc"):
         result = run_vgae("baseline", method, "blocks.npz", "--out", f"runs/{method}", cwd=folder)
@@ -49,6 +49,7 @@ def test_what_cannot_be_had_is_a_note(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert "sc is left out: Spectral embedding in 128 dimensions needs more than 129 nodes, not 40." in result.stdout
     assert "dw is left out: DeepWalk needs gensim" in result.stdout
+    assert "cosine is left out: The cosine of features needs features, and the graph has none." in result.stdout
     assert "\nra " in result.stdout
 
 

@@ -18,7 +18,8 @@ from vgae.ops import Excluded, top_of_all
 
 @pytest.fixture(scope="module")
 def split() -> vgae.LinkSplit:
-    return vgae.split_links(vgae.stochastic_block_model(300, 12, degree_within=9, degree_between=1, seed=2), seed=0)
+    graph = vgae.stochastic_block_model(300, 12, degree_within=9, degree_between=1, feature_dim=60, seed=2)
+    return vgae.split_links(graph, seed=0)
 
 
 @pytest.mark.parametrize("method", BASELINES)

@@ -3,12 +3,16 @@
 from collections.abc import Callable
 
 from vgae.baselines.deepwalk import deepwalk
+from vgae.baselines.features import FeatureScorer
 from vgae.baselines.heuristics import (
     adamic_adar,
     common_neighbours,
     preferential_attachment,
     resource_allocation,
 )
+from vgae.baselines.pagerank import Walks
+from vgae.baselines.paths import Paths
+from vgae.baselines.similarities import SIMILARITIES
 from vgae.baselines.spectral import spectral_embedding
 from vgae.evaluation.evaluate import RowScorer
 from vgae.graph.graph import Graph
@@ -21,10 +25,14 @@ BASELINES: dict[str, Callable[[Graph, int], RowScorer]] = {
     "aa": lambda graph, _: adamic_adar(graph),
     "ra": lambda graph, _: resource_allocation(graph),
     "pa": lambda graph, _: preferential_attachment(graph),
+    "l3": lambda graph, _: Paths.of(graph),
+    "ppr": lambda graph, _: Walks.of(graph),
+    "cosine": lambda graph, _: FeatureScorer.of(graph),
 }
 
 __all__ = [
     "BASELINES",
+    "SIMILARITIES",
     "adamic_adar",
     "common_neighbours",
     "deepwalk",

@@ -23,7 +23,12 @@ from vgae.report.verdict import NAMES, percent
 from vgae.screen import note, print_line, visible
 
 ALL = "all"
-LABELS = NAMES | {"sc": "spectral embedding", "dw": "DeepWalk"}
+LABELS = NAMES | {
+    "sc": "spectral embedding",
+    "dw": "DeepWalk",
+    "l3": "paths of length three",
+    "ppr": "personalised PageRank",
+}
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ from vgae.runs.run import Run
 
 
 class Baseline(EmbeddingPredictor):
-    """A baseline by its name: cn, aa, ra, pa (heuristics on neighbourhoods), sc (spectral) or dw (DeepWalk).
+    """A baseline by its name: cn, aa, ra, pa (heuristics on neighbourhoods), l3 (paths of length three),
+    ppr (personalised PageRank), cosine (of features), sc (spectral) or dw (DeepWalk).
 
     >>> model = Baseline("ra").fit(split.train, validation=split.val)  # doctest: +SKIP
     >>> model.recommend(k=10)  # doctest: +SKIP

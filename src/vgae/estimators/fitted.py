@@ -19,34 +19,12 @@ from vgae.graph.graph import Graph
 from vgae.graph.lookup import find_pairs
 from vgae.graph.pairs import Pairs
 from vgae.machine import working_on
-from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
 from vgae.model.posteriors import Posterior
-from vgae.ops import LogitRows
+from vgae.model.scorer import ModelScorer
 from vgae.runs.run import Run
 
 NO_PAIRS: Pairs = np.empty((0, 2), dtype=np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class ModelScorer:
-    """A trained model at the embeddings of a graph's nodes (N×d)."""
-
-    model: AutoEncoder
-    z: Tensor
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether the two directions of a pair have one logit."""
-        return self.model.decoder.symmetric
-
-    def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
-        """Logits of pairs of node indices (M×2)."""
-        return self.model.score_pairs(self.z, pairs)
-
-    def rows(self) -> LogitRows:
-        """The logits of all pairs, by rows."""
-        return self.model.rows(self.z)
 
 
 @dataclass(frozen=True, eq=False)

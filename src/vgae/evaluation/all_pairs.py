@@ -21,12 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from vgae.evaluation.evaluate import RowScorer
+from vgae.evaluation.evaluate import RowScorer, Scorer
 from vgae.evaluation.histogram import Counter, Histogram
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs
@@ -68,6 +70,29 @@ class Sweep:
 
     best: Best
     marked: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The pairs of a first stage, each once, and their logits: all that such a scorer ranks."""
+
+    pairs: Pairs
+    logits: npt.NDArray[np.float32]
+
+
+@runtime_checkable
+class ListScorer(Scorer, Protocol):
+    """A scorer that is too slow for all pairs: it ranks those that a first stage of its own has found."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the two directions of a pair have one score."""
+
+    def listed(self, candidates: Candidates, top: int = 0) -> Listed:
+        """The candidates that it ranks, at least so many where there are as many."""
+
+    def histogram(self, candidates: Candidates, listed: Listed) -> Histogram:
+        """How often each logit occurs among all candidates, as far as that can be known."""
 
 
 def sweep(scorer: RowScorer, candidates: Candidates, marked: Pairs, top: int) -> Sweep:

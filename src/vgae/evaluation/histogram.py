@@ -7,6 +7,7 @@ counts as a heuristic gives them each in a bin of their own. One sweep is enough
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -60,6 +61,16 @@ class Histogram:
 
     bins: IntArray
     counts: Values
+
+    @classmethod
+    def weighted(cls, parts: Sequence[tuple[npt.NDArray[np.float32], float]]) -> Histogram:
+        """The histogram of several sets of logits, each logit of a set as so many."""
+        counts = np.zeros(NUM_BINS)
+        for logits, weight in parts:
+            bins = bins_of(torch.from_numpy(np.ascontiguousarray(logits, dtype=np.float32))).numpy()
+            counts += weight * np.bincount(bins, minlength=NUM_BINS)
+        filled = np.flatnonzero(counts)
+        return cls(filled, counts[filled])
 
     @property
     def total(self) -> float:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import IntArray
@@ -47,25 +48,9 @@ class PageRank:
         return self.neighbour[nodes].astype(np.int64)
 
     def from_sources(self, sources: IntArray) -> FloatArray:
-        """PageRank (len(sources)×N) of walks from each of these nodes, by Chebyshev's iteration.
-
-        y_{k+1} = y_{k-1} + ω_k ((1 - α) S y_k + b - y_{k-1}), with b not 0 at the sources alone.
-        """
-        walk = 1 - self.jump
-        rate = (1 - math.sqrt(1 - walk**2)) / walk
-        places = torch.from_numpy(sources), torch.arange(len(sources))
-        heights = torch.tensor(self.jump / self.roots[sources], dtype=torch.float32)
-        before = torch.zeros(len(self.roots), len(sources))
-        now = before.clone()
-        now[places] = heights
-        omega = 2.0
-        with torch.no_grad():
-            for _ in range(math.ceil(math.log(PRECISION / 5) / math.log(rate))):
-                omega = 1 / (1 - walk**2 * omega / 4)
-                before.lerp_(self.matrix @ now, omega)
-                before[places] += omega * heights
-                before, now = now, before
-        found: FloatArray = np.multiply(now.T.numpy(), self.roots, dtype=np.float64)
+        """PageRank (len(sources)×N) of walks from each of these nodes."""
+        solved = solve(self.matrix, sources, self.jump / self.roots[sources], self.jump)
+        found: FloatArray = np.multiply(solved.T.numpy(), self.roots, dtype=np.float64)
         return found
 
     def of(self, node: int, from_source: FloatArray) -> FloatArray:
@@ -75,3 +60,30 @@ class PageRank:
             found = (1 - self.jump) * from_source
             found[node] += self.jump
         return np.round(found / PRECISION)
+
+
+def num_steps(jump: float = JUMP) -> int:
+    """Steps of Chebyshev's iteration until the error is below a fifth of the precision."""
+    walk = 1 - jump
+    return math.ceil(math.log(PRECISION / 5) / math.log((1 - math.sqrt(1 - walk**2)) / walk))
+
+
+@torch.no_grad()
+def solve(matrix: SparseMatrix, sources: IntArray, heights: FloatArray, jump: float = JUMP) -> Tensor:
+    """Y (N×len(sources)) with (I - W) Y = B by Chebyshev's iteration; the eigenvalues of W lie within ±(1 - α).
+
+    y_{k+1} = y_{k-1} + ω_k (W y_k + b - y_{k-1}), with b not 0 at the source alone, where it has the height given.
+    """
+    walk = 1 - jump
+    places = torch.from_numpy(sources), torch.arange(len(sources))
+    raised = torch.tensor(heights, dtype=torch.float32)
+    before = torch.zeros(matrix.shape[0], len(sources))
+    now = before.clone()
+    now[places] = raised
+    omega = 2.0
+    for _ in range(num_steps(jump)):
+        omega = 1 / (1 - walk**2 * omega / 4)
+        before.lerp_(matrix @ now, omega)
+        before[places] += omega * raised
+        before, now = now, before
+    return now

@@ -36,3 +36,36 @@ ACCURATE: dict[str, Any] = {
     "early_stopping": 100,
     "mask_links": 0.3,
 }
+
+# The auto-encoders of a stack, by their names there; docs/stack.md says why these. They train for a fixed number of
+# iterations, since the links that they are to describe cannot decide when they stop.
+STACK_MODELS: dict[str, dict[str, Any]] = {
+    f"normalized{hops}": {
+        "model": "gae",
+        "encoder": f"normalized:hops={hops},scale=3,unit_rows=true",
+        "latent_dim": 128,
+        "iterations": 150,
+        "mask_links": 0.3,
+    }
+    for hops in (1, 2)
+} | {
+    "networks": {
+        "model": "gae",
+        "encoder": "mlp:hops=2,dropout=0.5,unit_rows=true",
+        "decoder": "mlp:width=128,layers=2",
+        "hidden_dim": 256,
+        "latent_dim": 128,
+        "learning_rate": 0.003,
+        "iterations": 200,
+        "mask_links": 0.7,
+    },
+    "normalized_network": {
+        "model": "gae",
+        "encoder": "normalized:hops=1,scale=3,unit_rows=true,dropout=0.5",
+        "decoder": "mlp",
+        "latent_dim": 128,
+        "learning_rate": 0.005,
+        "iterations": 100,
+        "mask_links": 0.5,
+    },
+}

@@ -1,0 +1,309 @@
+"""The meta-model: from evidence about a pair of nodes to the log odds of a link.
+
+    log odds = (1 - s) · logistic regression + s · boosted trees + shift
+
+It learns from labelled pairs that stand for a population: a pair of weight w stands for w pairs. Weights may differ by
+factors of 10⁴ and links be one pair in 10⁵, and the log odds are those of the population all the same. Newton steps of
+boosting do not survive that as it is: where all are links, a first step from log odds of -9 is 10⁴ long. So with the
+links' weight W₊ and the non-links' W₋ in all, both models are fitted to non-links of weight w·(W₊ / W₋)^β, which raises
+the log odds at any evidence by exactly β·log(W₋ / W₊), and that is taken off again. With β = 1 links and non-links have
+the same weight in all, and each pair of both kinds counts in fitting; with β = 0 it is the population itself, and only
+the top of the list does. The shift makes probabilities sum up to the number of links.
+
+Trees are grown by scikit-learn, on columns that are divided into bins here: at quantiles of the links and of the
+non-links, half of the bins each. Its own bins are quantiles by weight in newer versions, nearly none of which would be
+where the links are.
+
+What is fitted is arrays (`vgae.stack.logistic`, `vgae.stack.trees`): stored as data, checked when loaded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vgae.errors import InputError, TrainingError
+from vgae.graph.checks import MAX_SEED
+from vgae.options import Options, option, whole_number
+from vgae.stack import logistic
+from vgae.stack.logistic import Arrays, Doubles, Evidence, Logistic, fit_logistic, sigmoid, spread_rows
+from vgae.stack.trees import KINDS, Trees
+
+MOST_BINS = 255  # that scikit-learn takes
+FIELDS = ("value", "feature_idx", "num_threshold", "missing_go_to_left", "left", "right", "is_leaf")
+COMPARED = 5_000  # links, and as many non-links, that stand for the population in explanations
+CHECKED = 200  # rows on which trees that were read off are compared with scikit-learn's own
+TREES, LOGISTIC, MIX = "trees.", "logistic.", "mix"
+
+
+@dataclass(frozen=True)
+class MetaOptions(Options):
+    """How the meta-model is fitted."""
+
+    boosting: float = option(
+        0.5, least=0, most=1, help="Share of the boosted trees in the log odds; the rest is linear."
+    )
+    balance: float = option(
+        1.0, least=0, most=1, help="1: links weigh as much as non-links in fitting; 0: as they are."
+    )
+    ridge: float = option(1.0, least=0, help="Strength of the penalty on coefficients of the logistic regression.")
+    num_trees: int = option(200, least=1, most=10_000, help="Trees of each boosted model.")
+    tree_rate: float = option(0.1, above=0, most=1, help="Share of each step of boosting that is taken.")
+    num_leaves: int = option(16, least=2, most=1024, help="Leaves of a tree, at most.")
+    leaf_rows: int = option(20, least=1, help="Pairs in a leaf, at least.")
+    leaf_ridge: float = option(1.0, least=0, help="Strength of the penalty on the values of leaves.")
+    column_share: float = option(
+        1.0, above=0, most=1, help="Share of the columns, at random, that a split chooses from."
+    )
+    num_boosted: int = option(1, least=1, most=100, help="Boosted models of different seeds that are averaged.")
+
+
+@dataclass(frozen=True, eq=False)
+class MetaModel:
+    """A fitted meta-model; it says the same about a pair whatever other pairs are asked about."""
+
+    logistic: Logistic
+    trees: Trees
+    boosting: float  # s
+    shift: float
+
+    @property
+    def num_columns(self) -> int:
+        """C, how many columns of evidence it takes."""
+        return self.trees.num_columns
+
+    def log_odds(self, evidence: npt.ArrayLike) -> Doubles:
+        """The log odds of a link for each row of evidence (M×C); NaN is evidence that is missing."""
+        x = self._checked(evidence)
+        found = np.full(len(x), self.shift)
+        if self.boosting < 1:
+            found += (1 - self.boosting) * self.logistic.sums(x)
+        if self.boosting > 0:
+            found += self.boosting * self.trees.sums(x)
+        return found
+
+    def contributions(self, evidence: npt.ArrayLike) -> Doubles:
+        """What each column adds to the log odds, M×C; the sum over the columns and `base` are the log odds.
+
+        For the regression it is exact, coefficient times difference from the population's mean; for the trees it is
+        divided along the way of the pair through each tree (see vgae.stack.trees).
+        """
+        x = self._checked(evidence)
+        linear, boosted = self.logistic.contributions(x), self.trees.contributions(x)
+        return (1 - self.boosting) * linear + self.boosting * boosted
+
+    @property
+    def base(self) -> float:
+        """The mean of the log odds over the population."""
+        return self.shift + (1 - self.boosting) * self.logistic.base + self.boosting * self.trees.base
+
+    def _checked(self, evidence: npt.ArrayLike) -> Evidence:
+        x = _as_evidence(evidence)
+        if x.shape[1] != self.num_columns:
+            raise InputError(f"evidence: {self.num_columns} columns are needed, got {x.shape[1]}.")
+        return x
+
+    # ------------------------------------------------------------------------------------------------- as it is stored
+
+    def tensors(self) -> Arrays:
+        """All numbers of the model by name, for safetensors."""
+        return {
+            **{LOGISTIC + name: array for name, array in self.logistic.tensors().items()},
+            **{TREES + name: array for name, array in self.trees.tensors().items()},
+            MIX: np.array([self.boosting, self.shift]),
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Arrays, num_columns: int) -> MetaModel:
+        """The model of these numbers, if they can be one; InputError says what is wrong."""
+        num_columns = whole_number(num_columns, "columns", 0)
+        known = {*(LOGISTIC + name for name in logistic.NAMES), *(TREES + name for name in ("starts", *KINDS)), MIX}
+        odd = set(tensors) ^ known
+        if odd:
+            raise InputError(f"meta-model: {', '.join(sorted(map(str, odd)))[:200]}: missing or not known.")
+        mix = tensors[MIX]
+        if mix.dtype != np.float64 or mix.shape != (2,) or not np.isfinite(mix).all() or not 0 <= mix[0] <= 1:
+            raise InputError(f"{MIX}: a share from 0 to 1 and a finite number are needed.")
+        linear, trees = (
+            {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
+            for prefix in (LOGISTIC, TREES)
+        )
+        return cls(Logistic.from_tensors(linear, num_columns), Trees.from_tensors(trees, num_columns), *map(float, mix))
+
+
+def size_limit(options: MetaOptions, num_columns: int) -> int:
+    """Bytes that the numbers of a model with these options can take, without what a file has beside them."""
+    trees = options.num_trees * options.num_boosted
+    node = sum(np.dtype(kind).itemsize for kind in KINDS.values())
+    return 8 * (2 + 1 + num_columns * len(logistic.NAMES) + trees + 1) + trees * (2 * options.num_leaves - 1) * node
+
+
+# ------------------------------------------------------------------------------------------------------------- fitting
+
+
+def fit_meta(
+    evidence: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    weights: npt.ArrayLike,
+    options: MetaOptions | None = None,
+    *,
+    seed: int = 0,
+) -> MetaModel:
+    """Fit to evidence (M×C, NaN where it is missing), labels (0 or 1), and how many pairs each row stands for."""
+    options = MetaOptions() if options is None else options
+    seed = whole_number(seed, "seed", 0, MAX_SEED)
+    x, y, population = _as_rows(evidence, labels, weights)
+    population = population / population[y == 1].mean()  # links count one each: penalties are in units of links
+    odds = population[y == 1].sum() / population[y == 0].sum()
+    balanced = np.where(y == 1, population, population * odds**options.balance)
+    linear = fit_logistic(x, y, balanced, population, options.ridge)
+    trees, start = Trees.none(x.shape[1]), 0.0
+    if options.boosting > 0 and x.shape[1]:
+        trees, start = _fit_trees(x, y, balanced, population, options, seed)
+    share = options.boosting if trees.num_trees else 0.0
+    model = MetaModel(linear, trees, share, share * start + options.balance * float(np.log(odds)))
+    shift = _shift(model.log_odds(x), y, population)
+    return MetaModel(linear, trees, share, model.shift + shift)
+
+
+def _as_rows(
+    evidence: npt.ArrayLike, labels: npt.ArrayLike, weights: npt.ArrayLike
+) -> tuple[Evidence, Doubles, Doubles]:
+    x = _as_evidence(evidence)
+    y, w = (np.asarray(values, dtype=np.float64) for values in (labels, weights))
+    if y.shape != (len(x),) or w.shape != (len(x),):
+        raise InputError(f"labels and weights: one is needed for each of {len(x)} rows, got {y.shape} and {w.shape}.")
+    if not np.isin(y, (0, 1)).all():
+        raise InputError("labels: each must be 0 or 1.")
+    if not (np.isfinite(w).all() and (w > 0).all()):
+        raise InputError("weights: each must be a finite number above 0.")
+    if not 0 < y.sum() < len(y):
+        raise InputError(
+            "The meta-model of a stack needs links and non-links to learn from, and there are only "
+            f"{'links: the graph is complete' if len(y) and y[0] else 'non-links'}."
+        )
+    return x, y, w
+
+
+def _as_evidence(evidence: npt.ArrayLike) -> Evidence:
+    """Rows of float32; what is infinite is made as large as can be."""
+    x = np.asarray(evidence, dtype=np.float32)
+    if x.ndim != 2:
+        raise InputError(f"evidence: a table of rows and columns is needed, got an array of shape {x.shape}.")
+    return np.nan_to_num(x, nan=np.nan) if np.isinf(x).any() else x
+
+
+def _shift(log_odds: Doubles, labels: Doubles, weights: Doubles) -> float:
+    """What is to be added to log odds so that probabilities sum up to the weight of the links."""
+    low, high, links = -50.0, 50.0, float(weights @ labels)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if weights @ sigmoid(log_odds + middle) > links else (middle, high)
+    return (low + high) / 2
+
+
+def _fit_trees(
+    x: Evidence, y: Doubles, weights: Doubles, population: Doubles, options: MetaOptions, seed: int
+) -> tuple[Trees, float]:
+    """Boosted trees, averaged over models of different seeds, and what their sums start from."""
+    edges = [_edges(x[:, column], y) for column in range(x.shape[1])]
+    bins = np.stack([_bins(x[:, column], edges[column]) for column in range(x.shape[1])], axis=1)
+    ensemble = import_module("sklearn.ensemble")  # takes seconds to import
+    found: list[Arrays] = []
+    start = 0.0
+    for number in range(options.num_boosted):
+        model = ensemble.HistGradientBoostingClassifier(
+            learning_rate=options.tree_rate,
+            max_iter=options.num_trees,
+            max_leaf_nodes=options.num_leaves,
+            min_samples_leaf=options.leaf_rows,
+            l2_regularization=options.leaf_ridge,
+            max_features=options.column_share,
+            max_bins=MOST_BINS,
+            early_stopping=False,
+            random_state=(seed + number) % MAX_SEED,
+        ).fit(bins, y, sample_weight=weights)
+        grown, first = _read_off(model, bins)
+        found += grown
+        start += first / options.num_boosted
+    for tree in found:
+        inner = tree["left"] > 0
+        threshold = [
+            edges[column][int(place)] if np.isfinite(place) else np.finfo(np.float32).max
+            for column, place in zip(tree["feature"][inner], tree["threshold"][inner], strict=True)
+        ]
+        tree["threshold"][inner] = threshold
+        tree["value"] = tree["value"] / options.num_boosted
+    trees = Trees.joined(x.shape[1], found)
+    return _with_means(trees, x, y, population), start
+
+
+def _edges(values: Evidence, labels: Doubles) -> npt.NDArray[np.float32]:
+    """Where bins end: halfway between values, at quantiles of the links and of the non-links."""
+    present = ~np.isnan(values)
+    every = np.unique(values[present])
+    picked = every
+    if len(every) > MOST_BINS:
+        quantiles = np.linspace(0, 1, MOST_BINS // 2 + 1)[1:-1]
+        kinds = [values[present & (labels == label)] for label in (0, 1)]
+        picked = np.unique(
+            np.concatenate([np.quantile(kind, quantiles, method="inverted_cdf") for kind in kinds if len(kind)])
+        )
+    place = np.searchsorted(every, picked)
+    place = place[place < len(every) - 1]
+    middle = every[place] / 2 + every[place + 1] / 2
+    return np.unique(np.where(middle < every[place + 1], middle, every[place]).astype(np.float32))
+
+
+def _bins(values: Evidence, edges: npt.NDArray[np.float32]) -> Evidence:
+    """The bin of each value: how many edges are below it; NaN stays NaN."""
+    found = np.searchsorted(edges, values, side="left").astype(np.float32)
+    missing = np.isnan(values)
+    found[missing] = 0 if missing.all() else np.nan  # scikit-learn needs one value at least
+    return found
+
+
+def _read_off(model: Any, bins: Evidence) -> tuple[list[Arrays], float]:
+    """The trees of a fitted model, thresholds in bins, and what their sums start from."""
+    version = import_module("sklearn").__version__
+    problem = (
+        f"The trees of scikit-learn {version} are not as this version of vgae knows them; use scikit-learn 1.6 to 1.9."
+    )
+    try:
+        nodes = [stage[0].nodes for stage in model._predictors]
+        trees = [
+            {
+                "feature": np.where(each["is_leaf"], 0, each["feature_idx"]),
+                "threshold": np.where(each["is_leaf"], 0.0, each["num_threshold"]),
+                "missing_left": np.where(each["is_leaf"], 0, each["missing_go_to_left"]),
+                "left": np.where(each["is_leaf"], 0, each["left"]),
+                "right": np.where(each["is_leaf"], 0, each["right"]),
+                "value": np.where(each["is_leaf"], each["value"], 0.0),
+            }
+            for each in nodes
+        ]
+    except (AttributeError, LookupError, TypeError, ValueError):
+        raise TrainingError(problem) from None
+    expected = model.decision_function(bins[:CHECKED])
+    difference = expected - Trees.joined(bins.shape[1], trees).sums(bins[:CHECKED], implementation="numpy")
+    if np.ptp(difference) > 1e-6 * (1 + np.abs(expected).max()):
+        raise TrainingError(problem)
+    return trees, float(difference[0])
+
+
+def _with_means(trees: Trees, x: Evidence, y: Doubles, population: Doubles) -> Trees:
+    """The same trees, in which the value of a node that is no leaf is the mean of its leaves over the population.
+
+    Some of the rows, links and non-links, stand for it: the values say what a pair is compared with, no more.
+    """
+    some = spread_rows(y, COMPARED)
+    weights = population[some].copy()
+    for label in (0, 1):
+        weights[y[some] == label] *= population[y == label].sum() / population[some][y[some] == label].sum()
+    leaves = trees.leaves(x[some])
+    weight = np.bincount(leaves.ravel(), np.repeat(weights, trees.num_trees), minlength=len(trees.left))
+    return trees.with_means(weight.astype(np.float64))

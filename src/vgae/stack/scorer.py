@@ -1,0 +1,94 @@
+"""A fitted stack: its bases on a graph and its meta-model, as something that scores pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from vgae.evaluation.all_pairs import Candidates, Listed
+from vgae.evaluation.histogram import Histogram
+from vgae.graph.graph import Graph
+from vgae.graph.pairs import IntArray, Pairs, contains, distinct
+from vgae.stack.bases import FittedBases, FloatArray, by_base
+from vgae.stack.config import StackConfig
+from vgae.stack.meta import MetaModel
+from vgae.stack.shortlist import shortlist, shortlist_of_nodes
+
+FIRST_STAGE = 20_000  # favourites of each base on the shortlist, at least
+COUNTED = 200_000  # pairs outside the shortlist that stand for all of them in a histogram
+
+
+@dataclass(frozen=True, eq=False)
+class FittedStack:
+    """Scores pairs by all bases and the meta-model; the logit is the log odds of a link among unseen pairs."""
+
+    config: StackConfig
+    bases: FittedBases
+    meta: MetaModel
+    symmetric: bool = True
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that it is asked about, as it sees it."""
+        return self.bases.graph
+
+    def logits(self, pairs: Pairs) -> FloatArray:
+        """The log odds of a link for each pair."""
+        return self.meta.log_odds(self.bases.describe(pairs)).astype(np.float32)
+
+    def on(self, graph: Graph) -> FittedStack:
+        """The same stack on another graph with the same features, or with more nodes and links."""
+        return replace(self, bases=self.bases.on(self.config.view(graph)))
+
+    # ------------------------------------------------------------------------------------------------- the first stage
+
+    def listed(self, candidates: Candidates, top: int = 0) -> Listed:
+        """The pairs of the first stage and their logits."""
+        pairs = shortlist(self.bases, candidates, max(top, FIRST_STAGE))
+        return Listed(pairs, self.logits(pairs))
+
+    def listed_for(self, candidates: Candidates, nodes: list[int], top: int) -> Listed:
+        """The pairs of the first stage of each of some nodes, which come first in their pairs."""
+        pairs = shortlist_of_nodes(self.bases, candidates, nodes, top)
+        return Listed(pairs, self.logits(pairs))
+
+    def histogram(self, candidates: Candidates, listed: Listed) -> Histogram:
+        """How often each logit occurs among all candidates: exactly on the list, by a sample outside of it."""
+        numbering = self.graph.all_pairs
+        known = candidates.known[candidates.known[:, 0] != candidates.known[:, 1]]
+        taken = distinct(np.concatenate([numbering.ranks(known), numbering.ranks(listed.pairs)]))
+        size = numbering.size - len(taken)
+        others = self.logits(numbering.pairs(_free_ranks(taken, numbering.size, min(COUNTED, size))))
+        weight = size / max(1, len(others))
+        return Histogram.weighted([(listed.logits, 1.0), (others, weight)])
+
+    # ------------------------------------------------------------------------------------------------------ explanation
+
+    def contributions(self, pair: Pairs) -> tuple[float, Mapping[str, float], Mapping[str, float]]:
+        """The mean log odds, what each base adds to them for one pair, and the evidence itself by column."""
+        evidence = self.bases.describe(pair)
+        added: npt.NDArray[np.float64] = self.meta.contributions(evidence)[0]
+        values = dict(zip(self.bases.columns, evidence[0].tolist(), strict=True))
+        return self.meta.base, by_base(self.bases, added), values
+
+
+def _free_ranks(taken: IntArray, size: int, num: int) -> IntArray:
+    """Some ranks that are not taken (sorted), uniformly and each once, the same every time."""
+    free = size - len(taken)
+    generator = np.random.default_rng(0)
+    if num >= free:
+        chosen = np.arange(free, dtype=np.int64)
+    else:
+        chosen = distinct(generator.integers(0, free, size=num + num // 8 + 16))
+        while len(chosen) < num:
+            chosen = distinct(np.concatenate([chosen, generator.integers(0, free, size=num)]))
+        chosen = np.sort(generator.choice(chosen, size=num, replace=False))
+    return chosen + np.searchsorted(taken - np.arange(len(taken)), chosen, side="right")
+
+
+def is_on_list(listed: Listed, links: Pairs, graph: Graph) -> npt.NDArray[np.bool_]:
+    """Which of some links the first stage has found."""
+    return contains(distinct(graph.all_pairs.ranks(listed.pairs)), graph.all_pairs.ranks(links))
