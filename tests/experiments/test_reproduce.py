@@ -40,7 +40,7 @@ FORGED = [
 
 
 def result(method: str, seed: int, auc: float, ap: float) -> Result:
-    return Result(Task("cora", method, 0, seed), auc, ap, seconds=1.0)
+    return Result(Task("cora", method, 0, seed), {"auc": auc, "ap": ap}, seconds=1.0)
 
 
 def test_every_figure_of_the_paper_is_found_by_model_and_features() -> None:
@@ -187,7 +187,7 @@ def test_the_page_shows_tables_time_and_shortfalls() -> None:
     assert "No figure is more than 1.5 points below the paper's." in page
     assert "- 2 runs in 1.5 minutes on a computer, 2 cores" in page
     assert "](figure-1.png)" in page
-    far = [replace(run, auc=0.85, task=replace(run.task, split=run.task.seed)) for run in near]
+    far = [replace(run, metrics={"auc": 0.85, "ap": 0.93}, task=replace(run.task, split=run.task.seed)) for run in near]
     page = results_page([Archive("1.2.3", 2, sessions, far)])
     assert "## 2 splits" in page
     assert "More than 1.5 points below the paper: VGAE on Cora (AUC -6.4)" in page

@@ -74,8 +74,13 @@ COMMANDS = {
         "vgae.cli.models",
         "Score every part of a model on ten splits of each dataset; may be interrupted like reproduce.",
     ),
+    "accuracy": CommandEntry(
+        "vgae.cli.accuracy",
+        "Score models, presets, the stack and baselines by several protocols; may be interrupted like reproduce.",
+    ),
     "report": CommandEntry(
-        "vgae.cli.paper", "Write a page about reproductions of the paper or the scores of models, in Markdown."
+        "vgae.cli.paper",
+        "Write a page about reproductions of the paper, the scores of models or accuracy, in Markdown.",
     ),
     "plan": CommandEntry("vgae.cli.plan", "Estimate time and memory of a training on this machine, before it is run."),
     "parts": CommandEntry(

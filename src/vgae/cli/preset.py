@@ -42,7 +42,7 @@ class PresetOptions(AwareOptions):
         choices=(AUTO, *NAMED, OWN),
         help="Defaults of options that are not given: paper, those listed here; accurate, the parts with the best "
         f"scores on citation graphs ({_text(ACCURATE)}); tuned, those found on graphs of many kinds. "
-        "auto is paper for cora, citeseer and pubmed and tuned for a file.",
+        "auto is paper for a dataset by name and tuned for a file.",
     )
     keep_features: bool = option(False, help="With tuned defaults: use features without trying whether they help.")
 
