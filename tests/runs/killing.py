@@ -20,6 +20,7 @@ from typing import Any
 os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}  # neither threads nor a GPU survive a fork
 
 import numpy as np
+import pytest
 from powercut import what_is_read
 
 import vgae
@@ -42,9 +43,7 @@ def load_everything(graph: Path) -> None:
     with redirect_stdout(io.StringIO()):
         main()
     gc.freeze()  # what is never collected is not copied for each fork
-    os.fsync = lambda _: (
-        None
-    )  # what a killed process wrote is not lost; test_powercut.py is about flushes
+    pytest.MonkeyPatch().setattr(os, "fsync", lambda _: None)  # a kill loses nothing that was written
 
 
 def vgae_train(folder: Path, *options: str, before: Callable[[], None] = lambda: None) -> int:
