@@ -132,6 +132,22 @@ def test_heavy_tails_are_tamed_and_plain_columns_left_as_they_are() -> None:
     assert model.slope[2] == 0
 
 
+@pytest.mark.parametrize("bend", [-1.0, 0.0, 2.0])
+def test_a_part_bends_where_the_truth_does_and_is_a_line_beyond(bend: float) -> None:
+    generator = np.random.default_rng(1)
+    s = generator.uniform(-2, 2, size=40_000)
+    truth = 0.5 * s + bend * np.maximum(s, 0) - 1
+    y = (generator.random(len(s)) < sigmoid(truth)).astype(np.float64)
+    x, ones = s.astype(np.float32)[:, None], np.ones(len(s))
+    model = fit_logistic(x, Weighted(y, ones, ones), 1e-3, num_knots=7)  # the middle one is at about 0
+    grid = np.linspace(-1.8, 1.8, 19, dtype=np.float32)[:, None]
+    expected = 0.5 * grid[:, 0] + bend * np.maximum(grid[:, 0], 0) - 1
+    assert model.sums(grid) == pytest.approx(expected, abs=0.2)
+    far = model.sums(np.array([[10.0], [11.0], [12.0]], dtype=np.float32))
+    assert far[2] - far[1] == pytest.approx(far[1] - far[0], rel=1e-6)  # a line: no knot is out there
+    assert model.contributions(x).sum(axis=1) + model.base == pytest.approx(model.sums(x), abs=1e-9)
+
+
 def test_labels_that_a_column_separates_have_finite_log_odds() -> None:
     x = np.linspace(-1, 1, 100, dtype=np.float32)[:, None]
     model = fit_meta(x, x[:, 0] > 0, np.ones(100), FEW)
@@ -144,7 +160,8 @@ def test_labels_that_a_column_separates_have_finite_log_odds() -> None:
 def test_trees_say_what_scikit_learn_says() -> None:
     x, y, w = rows(2000)
     w[y == 0] *= w[y == 1].sum() / w[y == 0].sum()
-    model = fit_meta(x, y, w, MetaOptions(boosting=1.0, num_trees=40, tree_rate=0.1, num_leaves=16, leaf_rows=5))
+    options = MetaOptions(boosting=1.0, num_trees=40, tree_rate=0.1, num_leaves=16, leaf_rows=5, column_share=1.0)
+    model = fit_meta(x, y, w, options)
     bins = np.stack([meta._bins(x[:, c], meta._edges(x[:, c], y)) for c in range(4)], axis=1)
     own = HistGradientBoostingClassifier(
         learning_rate=0.1, max_iter=40, max_leaf_nodes=16, min_samples_leaf=5, l2_regularization=1.0, random_state=0
