@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from vgae.errors import InputError
+from vgae.evaluation.evaluate import RowScorer
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import IntArray, Pairs, canonical, check_pairs
 
@@ -56,6 +57,10 @@ class Similarity(ABC):
             for column, values in enumerate(self._describe(checked)):
                 described[:, column] = values
         return described
+
+    def row_scorer(self) -> RowScorer | None:
+        """What ranks all pairs at the cost of a product of matrices, where the similarity has such a part."""
+        return None
 
 
 def require_features(graph: Graph, title: str) -> None:
