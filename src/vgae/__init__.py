@@ -20,6 +20,7 @@ register_hooks()
 if TYPE_CHECKING:
     from vgae.estimators.base import GAE, VGAE, load
     from vgae.estimators.baseline import Baseline
+    from vgae.estimators.stack import Stack
     from vgae.evaluation.evaluate import evaluate
     from vgae.evaluation.heart import heart_negatives
     from vgae.evaluation.labels import evaluate_labels
@@ -48,6 +49,7 @@ __all__ = [
     "LinkSamples",
     "LinkShuffleSplit",
     "LinkSplit",
+    "Stack",
     "TrainingError",
     "VgaeError",
     "__version__",
@@ -80,6 +82,7 @@ _LATER = {
     "LinkSamples": "vgae.graph.samples",
     "LinkShuffleSplit": "vgae.graph.folds",
     "LinkSplit": "vgae.graph.split",
+    "Stack": "vgae.estimators.stack",
     "evaluate": "vgae.evaluation.evaluate",
     "evaluate_labels": "vgae.evaluation.labels",
     "evaluate_protocol": "vgae.evaluation.protocols",

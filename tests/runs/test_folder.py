@@ -18,8 +18,8 @@ from vgae.io.plain import open_plain
 from vgae.runs import files as files_module
 from vgae.runs import folder as folder_module
 from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration
-from vgae.runs.files import FILES
 from vgae.runs.folder import Stage, new_run_folder, stage_of
+from vgae.runs.opened import FILES
 
 
 @pytest.fixture(scope="module")

@@ -30,8 +30,9 @@ from helpers import message_of, put_odd
 from vgae.evaluation.evaluate import evaluate_split
 from vgae.io.json_files import hash_json
 from vgae.io.tables import read_any
-from vgae.runs.files import DESCRIBED, FILES
+from vgae.runs.files import DESCRIBED
 from vgae.runs.folder import Stage, finished_run, new_run_folder, stage_of
+from vgae.runs.opened import FILES
 from vgae.train.config import Config
 
 

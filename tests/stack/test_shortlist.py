@@ -144,7 +144,9 @@ def test_the_shortlist_of_a_bipartite_graph_has_paths_of_three(monkeypatch: pyte
 @pytest.mark.parametrize(
     "edges", [[[0, i] for i in range(1, 9)], [[2 * i, 2 * i + 1] for i in range(5)]], ids=["star", "matching"]
 )
-def test_as_many_as_asked_for_even_where_little_is_near(monkeypatch: pytest.MonkeyPatch, edges: list[list[int]]) -> None:
+def test_as_many_as_asked_for_even_where_little_is_near(
+    monkeypatch: pytest.MonkeyPatch, edges: list[list[int]]
+) -> None:
     graph = Graph.from_edges(edges)
     monkeypatch.setattr(module, "SHARING", 3)
     found = shortlist(fitted("degrees", graph), Candidates.of(graph), 12)

@@ -161,7 +161,9 @@ def test_an_error_names_its_base() -> None:
     assert message_of(lambda: fitted("sc", small)).startswith("The base sc: Spectral embedding in 128")
     heavy = small.with_parts(weights=np.full(20, 2, dtype=np.float32))
     assert message_of(lambda: fitted("gae(soft_labels=true)", heavy)).startswith("The base gae(soft_labels=true): ")
-    with pytest.raises(TrainingError, match=r"^The base gae\(iterations=5;learning_rate=1e30\): .* Or leave it out of bases\.$"):
+    with pytest.raises(
+        TrainingError, match=r"^The base gae\(iterations=5;learning_rate=1e30\): .* Or leave it out of bases\.$"
+    ):
         fitted("degrees,gae(iterations=5;learning_rate=1e30)", small)
 
 

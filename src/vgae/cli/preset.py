@@ -22,7 +22,9 @@ from vgae.train.tuned import Trial, can_try_features, try_features, tuned
 from vgae.words import count
 
 if TYPE_CHECKING:
+    from vgae.cli.opening import OpenedGraph
     from vgae.cli.verdict import Asked
+    from vgae.graph.split import LinkSplit
 
 AUTO, PAPER, OWN = "auto", "paper", "tuned"
 _WORDED = ("model", *TO_STOP)  # what an announcement has words of its own for
@@ -131,20 +133,21 @@ def _is_training(saved: SavedTraining, asked: Asked) -> bool:
 
 def _scaled(asked: Asked, given: frozenset[str]) -> Asked:
     """Features with rows of unit length, unless it was said how to bring them to scale."""
-    opened = asked.opened
-    if "normalize" in given or opened.graph.features is None or not asked.config.features:
+    if "normalize" in given or asked.opened.graph.features is None or not asked.config.features:
         return asked
+    opened, split = scaled(asked.opened, asked.split)
+    return replace(asked, opened=opened, split=split, tables=replace(asked.tables, normalize=TUNED_NORMALIZATION))
+
+
+def scaled(opened: OpenedGraph, split: LinkSplit) -> tuple[OpenedGraph, LinkSplit]:
+    """A graph and its split with rows of features of unit length, and with the recipe for that."""
     scale = Normalization.fit(opened.graph.features, TUNED_NORMALIZATION)
     features = scale.apply(opened.graph.features)
     with loading():
         no_columns = import_module("vgae.io.recipe").FeatureRecipe(())
     recipe = replace(opened.recipe or no_columns, normalization=scale)
-    return replace(
-        asked,
-        opened=replace(opened, graph=opened.graph.with_parts(features=features), recipe=recipe),
-        split=replace(asked.split, train=asked.split.train.with_parts(features=features)),
-        tables=replace(asked.tables, normalize=TUNED_NORMALIZATION),
-    )
+    graph = opened.graph.with_parts(features=features)
+    return replace(opened, graph=graph, recipe=recipe), replace(split, train=split.train.with_parts(features=features))
 
 
 def preset_announcement(preset: str, config: Config, given: Collection[str], links: int) -> str:
