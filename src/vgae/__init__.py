@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from vgae.io.graphs import write_graph
     from vgae.io.tables import read_graph
     from vgae.report.verdict import verdict
+    from vgae.search.tune import tune
 
 __all__ = [
     "GAE",
@@ -64,6 +65,7 @@ __all__ = [
     "split_by_time",
     "split_links",
     "stochastic_block_model",
+    "tune",
     "verdict",
     "write_graph",
 ]
@@ -93,6 +95,7 @@ _LATER = {
     "split_by_time": "vgae.graph.given",
     "split_links": "vgae.graph.split",
     "stochastic_block_model": "vgae.graph.synthetic",
+    "tune": "vgae.search.tune",
     "verdict": "vgae.report.verdict",
     "write_graph": "vgae.io.graphs",
 }

@@ -21,7 +21,6 @@ from typing import Any
 
 from vgae.errors import InputError
 from vgae.experiments.paper import TABLE_1
-from vgae.experiments.workers import WorkerKilledError, results_of
 from vgae.io.atomic import atomic_write
 from vgae.io.datasets import load_dataset
 from vgae.io.json_files import read_json, write_json
@@ -29,6 +28,7 @@ from vgae.machine import describe_machine
 from vgae.memory import bytes_free
 from vgae.version import __version__
 from vgae.words import count
+from vgae.workers import WorkerKilledError, results_of
 
 DATASETS = tuple(TABLE_1)
 FORMAT = 1
