@@ -73,9 +73,12 @@ class SearchFolder:
             raise InputError(f"{self.path}: this folder is used for something else; choose another.")
 
     @property
-    def has_search(self) -> bool:
-        """Whether there is something to resume."""
-        return (self.path / JOURNAL).exists() and not self.overwrite
+    def stored(self) -> int:
+        """How many trials the table of a search has that was interrupted."""
+        try:
+            return max(len((self.path / TRIALS).read_text(encoding="utf-8").splitlines()) - 1, 0)
+        except FileNotFoundError:
+            return 0
 
     def write(self, result: SearchResult, **remarks: Any) -> None:
         """What came out: all trials and, as soon as one has a score, the best configuration."""

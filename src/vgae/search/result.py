@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from vgae.words import count
 
 ENOUGH_FOR_IMPORTANCE = 10  # trials with a score
 TREES = 32  # of the forest that importance is read from
-FILLS = 3  # how often options that play no part in a trial are filled in by chance
-COLUMNS = ("trial", "state", "preset", "score", "auc", "ap", "seconds", "iterations", "reason")
+FILLS = 2  # how often options that play no part in a trial are filled in by chance
+COLUMNS = ("trial", "state", "preset", "score", "auc", "ap", "seconds", "best_iteration", "reason")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,7 @@ class SearchResult:
         """How many trials ended in which way."""
         return {state: sum(each.state == state for each in self.trials) for state in (COMPLETE, PRUNED, FAILED)}
 
+    @cached_property
     def importances(self) -> dict[str, float]:
         """How much of what options explain of the scores each explains alone (fANOVA; they add up to 1), largest first.
 
@@ -96,9 +98,15 @@ class SearchResult:
 
 def _row(trial: TrialResult, names: list[str]) -> Iterator[str]:
     """What a row of the table holds; what is not known is empty."""
-    metrics, config = trial.metrics or {}, trial.config.to_json()
+    outcome, metrics, config = trial.outcome, trial.metrics, trial.config.to_json()
     values: list[Any] = [trial.number, trial.state, trial.preset, trial.score, metrics.get("auc"), metrics.get("ap")]
-    for value in (*values, round(trial.seconds, 2), trial.iterations, trial.reason, *(config[name] for name in names)):
+    for value in (
+        *values,
+        round(outcome.seconds, 2),
+        outcome.iterations,
+        outcome.reason,
+        *(config[name] for name in names),
+    ):
         yield "" if value is None else str(value)
 
 

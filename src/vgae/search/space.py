@@ -24,12 +24,13 @@ from vgae.model.spec import FAMILIES, Spec, registered
 from vgae.options import Option, options_of
 from vgae.search.domain import Choices, Domain, Trial, given_domain, names_in, own_domain
 from vgae.train.config import Config
-from vgae.train.presets import ACCURATE, ENOUGH_TO_STOP, PRESETS
+from vgae.train.presets import ENOUGH_TO_STOP, PRESETS
 
 NOT_SEARCHED = ("model", "seed", "device", "precision", *FAMILIES)  # families are searched by the names of their parts
 OF_KL = ("beta", "warm_up", "free_bits")
 OF_FEATURES = ("unit_rows",)
 OF_DIRECTIONS = ("directed",)  # encoders that are for directed graphs
+TO_STOP = {"iterations": 500, "early_stopping": 50}  # of each trial, where there is enough to stop by
 NEAR = 8  # how far from the number of dimensions that was drawn one may lie that a part can do with
 SEPARATOR = "__"  # as in the estimators' decoder__scale
 
@@ -216,7 +217,7 @@ def space_for(graph: Graph, num_validation_links: int, wishes: Wishes, *, by_top
         set(given) | set(narrowed)
     )
     if stopping:
-        given |= {name: ACCURATE[name] for name in ("iterations", "early_stopping")}
+        given |= TO_STOP
         given.setdefault("stop_by", "top" if by_top else "scores")
     seen = config.view(graph)
     skipped = OF_FEATURES if seen.features is None else ()

@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,16 +36,27 @@ class TrialResult:
     """One trial that counts: what was tried, and what became of it."""
 
     number: int
-    state: str
     config: Config
+    outcome: Outcome
+    score: float | None  # by which trials are compared
     params: dict[str, Any]  # its place in the search space
-    score: float | None = None
-    metrics: dict[str, float] | None = None
-    seconds: float = 0.0
-    iterations: int | None = None
     preset: str | None = None
     wanted: bool = True  # whether it is within what the user asked for
-    reason: str | None = None
+
+    @property
+    def state(self) -> str:
+        """How it ended: complete, pruned or failed."""
+        return self.outcome.state
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Its scores on the validation pairs; of a trial that was stopped, the last ones."""
+        return self.outcome.metrics
+
+    @property
+    def reason(self) -> str | None:
+        """Why it failed."""
+        return self.outcome.reason
 
 
 @dataclass(frozen=True)
@@ -111,8 +122,7 @@ class Study:
                 refusal = error
                 continue
             preset = trial.user_attrs.get("preset")
-            trial.set_user_attr("number", number)
-            trial.set_user_attr("config", config.to_json())
+            trial.set_user_attr("proposal", {"number": number, "config": config.to_json()})
             self.running[number] = trial
             return Task(number, config, self.rules.by, prunable=preset is None)
         raise InputError(f"search: parts that cannot go together were drawn {MOST_REFUSALS} times in a row: {refusal}")
@@ -126,8 +136,7 @@ class Study:
     def finished(self, number: int, outcome: Outcome) -> None:
         """What became of a trial."""
         trial = self.running.pop(number)
-        for name in ("metrics", "seconds", "iterations", "reason"):
-            trial.set_user_attr(name, getattr(outcome, name))
+        trial.set_user_attr("outcome", asdict(outcome))
         state = {COMPLETE: "COMPLETE", PRUNED: "PRUNED", FAILED: "FAIL"}[outcome.state]
         value = outcome.metrics[self.rules.by] if outcome.state == COMPLETE else None
         self.study.tell(trial, value, state=self.optuna.trial.TrialState[state], skip_if_finished=False)
@@ -198,14 +207,14 @@ class Study:
         for each in self.study.get_trials(deepcopy=False, states=(self.optuna.trial.TrialState.RUNNING,)):
             attempts = int(each.user_attrs.get("attempts", 0)) + 1
             storage = self.study._storage
-            if attempts >= MOST_ATTEMPTS and "config" in each.user_attrs:
+            if attempts >= MOST_ATTEMPTS and "proposal" in each.user_attrs:
                 words = f"the search ended {attempts} times while this trial was running"
-                storage.set_trial_user_attr(each._trial_id, "reason", words)
+                storage.set_trial_user_attr(each._trial_id, "outcome", asdict(Outcome(FAILED, reason=words)))
                 self.study.tell(each.number, state=self.optuna.trial.TrialState.FAIL)
                 continue
             storage.set_trial_user_attr(each._trial_id, "void", "interrupted")
             self.study.tell(each.number, state=self.optuna.trial.TrialState.FAIL)
-            if "config" in each.user_attrs:
+            if "proposal" in each.user_attrs:
                 passed_on = {name: each.user_attrs[name] for name in ("preset", "wanted") if name in each.user_attrs}
                 self.study.enqueue_trial(each.params, user_attrs=passed_on | {"attempts": attempts})
 
@@ -215,21 +224,16 @@ class Study:
 
     def _result(self, frozen: Any) -> TrialResult:
         """A trial out of the journal."""
-        known = frozen.user_attrs
-        states = {"COMPLETE": COMPLETE, "PRUNED": PRUNED, "FAIL": FAILED}
-        metrics = known.get("metrics") or {}
+        known, proposal = frozen.user_attrs, frozen.user_attrs["proposal"]
+        outcome = Outcome(**known["outcome"])
         return TrialResult(
-            number=known["number"],
-            state=states[frozen.state.name],
-            config=Config.from_json(known["config"]),
+            number=proposal["number"],
+            config=Config.from_json(proposal["config"]),
+            outcome=outcome,
+            score=outcome.metrics.get(self.rules.by),
             params=dict(frozen.params),
-            score=metrics.get(self.rules.by),
-            metrics=metrics,
-            seconds=known.get("seconds", 0.0),
-            iterations=known.get("iterations"),
             preset=known.get("preset"),
             wanted=known.get("wanted", True),
-            reason=known.get("reason"),
         )
 
 
