@@ -5,6 +5,8 @@ the trials, and resumed. The configuration that it ends with is then trained on 
 scored on their test links beside the preset `paper`.
 
     python benchmarks/tune.py [--dataset cora] [--trials 50] [--splits 10] [--workers 2] [--out runs/cora-tune]
+
+Other options, such as --objective sampled, are passed on to `vgae tune`.
 """
 
 from __future__ import annotations
@@ -56,10 +58,10 @@ def finished(folder: Path) -> int:
     return len(ENDED.findall(journal.read_text())) if journal.exists() else 0
 
 
-def search(options: argparse.Namespace) -> None:
+def search(options: argparse.Namespace, others: list[str]) -> None:
     """Search, killed on the way and resumed."""
     given = ["tune", options.dataset, "--trials", str(options.trials), "--workers", str(options.workers)]
-    command = [sys.executable, "-m", "vgae", *given, "--out", str(options.out)]
+    command = [sys.executable, "-m", "vgae", *given, "--out", str(options.out), *others]
     for share in SHARES:
         with subprocess.Popen([*command, "--resume"]) as process:  # noqa: S603 - our own command
             while process.poll() is None and finished(options.out) < share * options.trials:
@@ -76,10 +78,10 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/cora-tune"))
-    options = parser.parse_args()
+    options, others = parser.parse_known_args()
     load_dataset(options.dataset)
     started = time.perf_counter()
-    search(options)
+    search(options, others)
     print(f"searched in {time.perf_counter() - started:.0f} s, the trials that were lost among it")
     rows = (options.out / "trials.csv").read_text().splitlines()[1:]
     numbers = [int(row.split(",")[0]) for row in rows]

@@ -17,8 +17,10 @@ from vgae.model.decoders import DecoderSpec
 from vgae.search import study as study_module
 from vgae.search.folder import BEST, JOURNAL, LOCK, TRIALS
 from vgae.search.result import SearchResult
-from vgae.search.study import Study
-from vgae.search.trial import COMPLETE, FAILED, PRUNED
+from vgae.search.space import Wishes, space_for
+from vgae.search.study import Rules, Study
+from vgae.search.trial import COMPLETE, FAILED, PRUNED, Outcome
+from vgae.search.tune import presets_for
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
@@ -140,6 +142,25 @@ def test_an_interrupted_trial_is_run_again_and_one_that_ends_every_search_has_fa
     assert resumed.trials[3].config == whole[1].trials[3].config
     assert (resumed.trials[3].state, resumed.trials[4].state) == (FAILED, COMPLETE)
     assert resumed.trials[3].reason == "the search ended 3 times while this trial was running"
+
+
+def test_trials_that_ran_side_by_side_when_a_search_ended_keep_their_numbers(split: LinkSplit, tmp_path: Path) -> None:
+    wishes = Wishes(SHORT)
+    space = space_for(split.train, len(split.val.links), wishes)
+    rules = Rules("auc", 0, presets_for(wishes, len(split.val.links)))
+    first = Study(space, rules, tmp_path / JOURNAL)
+    tasks = [first.next_task(6) for _ in range(5)]
+    for number in (0, 3):
+        first.finished(number, Outcome(COMPLETE, {"auc": 0.5}))
+    second = Study(space, rules, tmp_path / JOURNAL)  # as after a kill
+    assert [each.number for each in second.trials()] == [0, 3]
+    again = [second.next_task(6) for _ in range(4)]
+    assert second.next_task(6) is None
+    assert again[:3] == [tasks[1], tasks[2], tasks[4]]
+    assert again[3] is not None
+    for number in (4, 5, 1, 2):
+        second.finished(number, Outcome(COMPLETE, {"auc": 0.1 * number}))
+    assert [each.number for each in Study(space, rules, tmp_path / JOURNAL).trials()] == list(range(6))
 
 
 def test_the_number_of_trials_is_that_of_all_sessions(split: LinkSplit, tmp_path: Path) -> None:

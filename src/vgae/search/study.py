@@ -7,6 +7,7 @@ became is in its attributes, as JSON.
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Iterator
@@ -109,12 +110,13 @@ class Study:
     def next_task(self, total: int) -> Task | None:
         """What to try next, unless there are that many trials already."""
         for attempt in range(MOST_REFUSALS):
-            number = len(self._counted())
-            if number >= total:
+            if len(self._counted()) >= total:
                 return None
+            number = self._next_number()
             self._enqueue_preset(number)
             self.study.sampler = self._sampler(number, attempt)
             trial = self.study.ask()
+            number = trial.user_attrs.get("number", number)
             try:
                 config = self._config(trial)
             except InputError as error:
@@ -179,6 +181,13 @@ class Study:
             if each.state != waiting and "void" not in each.user_attrs
         ]
 
+    def _next_number(self) -> int:
+        """The first that no trial has, those among them that wait to be run again."""
+        waiting = self.study.get_trials(deepcopy=False, states=(self.optuna.trial.TrialState.WAITING,))
+        taken = {each.user_attrs["proposal"]["number"] for each in self._counted()}
+        taken |= {each.user_attrs.get("number") for each in waiting}
+        return next(number for number in itertools.count() if number not in taken)
+
     def _enqueue_preset(self, number: int) -> None:
         """The presets come first, unless a trial waits to be run again."""
         waiting = self.study.get_trials(deepcopy=False, states=(self.optuna.trial.TrialState.WAITING,))
@@ -216,7 +225,8 @@ class Study:
             self.study.tell(each.number, state=self.optuna.trial.TrialState.FAIL)
             if "proposal" in each.user_attrs:
                 passed_on = {name: each.user_attrs[name] for name in ("preset", "wanted") if name in each.user_attrs}
-                self.study.enqueue_trial(each.params, user_attrs=passed_on | {"attempts": attempts})
+                passed_on |= {"number": each.user_attrs["proposal"]["number"], "attempts": attempts}
+                self.study.enqueue_trial(each.params, user_attrs=passed_on)
 
     def _void(self, trial: Any, why: str) -> None:
         trial.set_user_attr("void", why)

@@ -23,7 +23,7 @@ from vgae.options import Options, option, options_of
 from vgae.search.folder import SearchFolder
 from vgae.search.pool import run_trials
 from vgae.search.result import SearchResult
-from vgae.search.space import Space, Wishes, space_for
+from vgae.search.space import Wishes, space_for
 from vgae.search.study import Rules, Study, TrialResult, require_optuna
 from vgae.search.trial import PRECISION, Material, Outcome, Task, check_score
 from vgae.train.config import Config, choose_device
@@ -105,7 +105,7 @@ def run_search(
     require_optuna()
     material = Material.of(split, options.by)
     space = space_for(split.train, material.num_links, wishes, by_top=PRECISION.fullmatch(options.by) is not None)
-    rules = Rules(options.by, wishes.given.get("seed", Config().seed), presets_for(space, wishes, material.num_links))
+    rules = Rules(options.by, wishes.given.get("seed", Config().seed), presets_for(wishes, material.num_links))
     workers = _num_workers(options.workers, wishes.given.get("device", Config().device))
     with ExitStack() as entered:
         journal = None if folder is None else entered.enter_context(folder.opened(material, space, rules))
@@ -120,9 +120,8 @@ def run_search(
     return result
 
 
-def presets_for(space: Space, wishes: Wishes, num_validation_links: int) -> dict[str, Config]:
+def presets_for(wishes: Wishes, num_validation_links: int) -> dict[str, Config]:
     """The presets with what the user gave; one that cannot go with that is left out."""
-    del space
     found: dict[str, Config] = {}
     config = Config(**wishes.given)
     for name in NAMED:
