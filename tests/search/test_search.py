@@ -1,11 +1,13 @@
 """A search counts each trial once however it is interrupted, sees no test link, and outlives trials that fail."""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
+import numpy as np
 import pytest
 from dying import Dying
 
@@ -24,6 +26,7 @@ from vgae.search.tune import presets_for
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
+from vgae.workers import WorkerKilledError
 
 SHORT: dict[str, Any] = {"iterations": 4, "eval_every": 1, "latent_dim": 4}
 
@@ -102,6 +105,7 @@ def test_the_same_seed_gives_the_same_trials_and_another_gives_others(
 ) -> None:
     again = vgae.tune(split, trials=9, **SHORT)
     assert told(again) == told(whole[1])
+    assert repr(again).startswith("SearchResult(9 trials, best auc 0.")
     other = vgae.tune(split, trials=4, seed=1, **SHORT)
     assert [each.config for each in other.trials[2:]] != [each.config for each in again.trials[2:4]]
 
@@ -186,6 +190,24 @@ def test_processes_side_by_side_and_one_that_dies(split: LinkSplit, monkeypatch:
     assert {each.reason for each in dying} == {
         f"A worker ended with exit code 7 while it ran trial {each.number}" for each in dying
     }
+
+
+def test_a_script_without_its_guard_is_told_so(split: LinkSplit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vgae.search.pool._serve", os._exit)  # which takes no pipe, as a worker that cannot start
+    with pytest.raises(WorkerKilledError, match=r"before it began; a script .* needs the guard if __name__"):
+        vgae.tune(split, trials=4, workers=2, **SHORT)
+
+
+def test_directed_and_bipartite_graphs_are_searched_too() -> None:
+    arcs = vgae.stochastic_block_model(40, 2, feature_dim=5, seed=0).edges
+    made = vgae.split_links(vgae.Graph.from_edges(arcs, num_nodes=40, directed=True), val=0.2, seed=0)
+    found = vgae.tune(made, trials=5, by="precision@5", search={"decoder": ["source_target", "gravity"]}, **SHORT)
+    assert [each.state for each in found.trials] == [COMPLETE] * 5
+    sides = np.arange(40) % 2
+    across = arcs[sides[arcs[:, 0]] != sides[arcs[:, 1]]]
+    graph = vgae.Graph.from_edges(across, num_nodes=40).with_parts(sides=sides.astype(np.int8))
+    found = vgae.tune(vgae.split_links(graph, val=0.2, seed=0), trials=3, by="precision@5", **SHORT)
+    assert [each.state for each in found.trials] == [COMPLETE] * 3
 
 
 def test_a_trial_that_diverges_has_failed_and_the_search_goes_on(split: LinkSplit) -> None:

@@ -147,6 +147,7 @@ def test_presets_have_a_place_in_it(graph: Graph) -> None:
         ({"model": "gae,vgae"}, {}, "search: model cannot be searched; search posterior=delta,normal instead"),
         ({"seed": "0..3"}, {}, "search: seed cannot be searched"),
         ({"beta": "1..2"}, {"beta": 1.0}, "search: beta has one value already"),
+        ({"posterior": "normal"}, {"model": "gae"}, "search: posterior has one value already"),
         ({"encoder__dropout": "0..0.1"}, {"encoder": "gcn"}, "search: encoder__dropout has one value already"),
         (
             {"posterior": "power_spherical", "prior": "mixture"},

@@ -15,7 +15,8 @@ from vgae.train.config import Config
 MOST_BARS = 15
 SHOWN = 5  # of the best trials
 MARKS = {COMPLETE: ("o", COLOURS[0]), PRUNED: ("x", LINK)}
-LOWEST_SHARE = 0.1  # of the scores, that may lie below the picture
+LOWEST_SHARE = 0.2  # of the scores, from which on the scale may begin
+ENOUGH_TO_CUT = 10  # scores
 
 
 def title_of(by: str) -> str:
@@ -103,9 +104,9 @@ def _points(trials: list[TrialResult]) -> tuple[list[int], list[float]]:
 def _limit(axes: Any, scored: list[TrialResult]) -> list[TrialResult]:
     """Let the scale go down to what most trials reach, so that the best can be told apart; those that lie below."""
     scores = sorted(each.score or 0.0 for each in scored)
-    if len(scores) < 1 / LOWEST_SHARE:
+    if len(scores) < ENOUGH_TO_CUT:
         return []
-    least, most = scores[int(2 * LOWEST_SHARE * len(scores))], scores[-1]
+    least, most = scores[int(LOWEST_SHARE * len(scores))], scores[-1]
     floor = least - 0.15 * (most - least)
     if scores[0] >= floor or most == least:
         return []

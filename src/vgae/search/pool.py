@@ -15,7 +15,9 @@ from typing import Any, Protocol
 import torch
 
 from vgae.search.trial import FAILED, Material, Outcome, Task, run_trial
-from vgae.workers import how_it_ended, talking_process
+from vgae.workers import WorkerKilledError, how_it_ended, talking_process
+
+GUARD = 'a script that searches with several workers needs the guard if __name__ == "__main__"'
 
 
 class Director(Protocol):
@@ -46,6 +48,7 @@ class _Pool:
     def __init__(self, material: Material, director: Director, workers: int) -> None:
         self.material, self.director, self.workers = material, director, workers
         self.busy: dict[Any, tuple[SpawnProcess, Task]] = {}
+        self.ready: set[Any] = set()
 
     def run(self) -> None:
         with ExitStack() as started:
@@ -67,10 +70,15 @@ class _Pool:
             kind, *said = pipe.recv()
         except (EOFError, ConnectionError):
             process.join()
+            if pipe not in self.ready:  # which the next one would not be either
+                raise WorkerKilledError(f"{how_it_ended(process, task)}, before it began; {GUARD}") from None
             del self.busy[pipe]
             self.director.finished(task, Outcome(FAILED, reason=how_it_ended(process, task)))
             if (following := self.director.next_task()) is not None:
                 self._start(started, following)
+            return
+        if kind == "ready":
+            self.ready.add(pipe)
             return
         if kind == "score":
             _send(pipe, self.director.heard(task, *said))
@@ -92,6 +100,7 @@ def _send(pipe: Any, content: Any) -> None:
 def _serve(pipe: Connection, material: Material) -> None:
     """What a worker does; one thread each, so that a result does not depend on what else is running."""
     torch.set_num_threads(1)
+    pipe.send(("ready",))
 
     def report(iteration: int, score: float) -> bool:
         pipe.send(("score", iteration, score))

@@ -27,7 +27,7 @@ FILLS = 2  # how often options that play no part in a trial are filled in by cha
 COLUMNS = ("trial", "state", "preset", "score", "auc", "ap", "seconds", "best_iteration", "reason")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchResult:
     """The trials of a search, in order, and what they were compared by."""
 
@@ -35,6 +35,11 @@ class SearchResult:
     trials: list[TrialResult]
     space: Space
     folder: Path | None = None
+
+    def __repr__(self) -> str:
+        ranked = self.ranked()
+        best = f", best {self.by} {ranked[0].score:.4f} in trial {ranked[0].number}" if ranked else ""
+        return f"SearchResult({count(len(self.trials), 'trial')}{best})"
 
     @property
     def best(self) -> TrialResult:

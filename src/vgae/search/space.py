@@ -134,12 +134,11 @@ class Space:
 
     def to_json(self) -> dict[str, Any]:
         """The space in words, by which a search that is resumed is known to be the same."""
-        fixed = self.fixed | {name: str(each.fixed) for name, each in self.families.items() if each.fixed is not None}
+        own = {each.name for each in options_of(Config) if each.rule.identifies}
+        fixed = {name: value for name, value in self.fixed.items() if name in own}
+        fixed |= {name: str(each.fixed) for name, each in self.families.items() if each.fixed is not None}
         return {
-            "fixed": {
-                name: value if isinstance(value, bool | int | float | None) else str(value)
-                for name, value in fixed.items()
-            },
+            "fixed": fixed,
             "parts": {name: list(each.parts) for name, each in self.families.items() if each.fixed is None},
             "searched": {name: str(each.domain) for name, each in self.all_dimensions().items()},
         }
@@ -200,7 +199,8 @@ class Wishes:
     narrowed: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        both = [name for name in self.narrowed if name.partition(SEPARATOR)[0] in self.given]
+        fixed = {*self.given, *(["posterior"] if "model" in self.given else [])}  # which is the model
+        both = [name for name in self.narrowed if name.partition(SEPARATOR)[0] in fixed]
         if both:
             raise InputError(f"search: {both[0]} has one value already; give the value, or what to search.")
 

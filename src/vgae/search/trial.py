@@ -98,7 +98,7 @@ def run_trial(material: Material, task: Task, report: Report) -> Outcome:
         metrics = _scores(trained, material.split, task.by)
         missing = [name for name, value in metrics.items() if not np.isfinite(value)]
         if missing:
-            raise VgaeError(f"The score {missing[0]} is not a number")
+            raise VgaeError(f"there is no {missing[0]} of this model")
         state, reason, iterations = COMPLETE, None, trained.best_iteration
     except _PrunedError:
         state, reason, iterations, metrics = PRUNED, None, watcher.iteration, watcher.metrics
@@ -143,7 +143,7 @@ def _scores(trained: Trained, split: LinkSplit, by: str) -> dict[str, float]:
     if top:
         seen = split.as_scored(symmetric=trained.symmetric)
         best = sweep(trained, Candidates.of(seen.links_graph), seen.val.links, int(top[1]))
-        found[by] = top_metrics(best.best, best.marked, [int(top[1])])[by]
+        found[by] = top_metrics(best.best, best.marked, [int(top[1])]).get(by, np.nan)
     return found
 
 
