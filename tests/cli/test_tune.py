@@ -21,8 +21,21 @@ from vgae.search import study
 from vgae.search.folder import JOURNAL, LOCK
 from vgae.train.config import Config
 
-SHORT = ("--latent-dim", "4", "--iterations", "4", "--eval-every", "1", "--workers", "1")
-LONG = ("--latent-dim", "4", "--iterations", "60", "--eval-every", "1", "--workers", "1", "--encoder", "gcn")
+SHORT = ("--latent-dim", "4", "--iterations", "4", "--eval-every", "1", "--workers", "1", "--finalists", "1")
+LONG = (
+    "--finalists",
+    "2",
+    "--latent-dim",
+    "4",
+    "--iterations",
+    "60",
+    "--eval-every",
+    "1",
+    "--workers",
+    "1",
+    "--encoder",
+    "gcn",
+)
 
 ENDED = re.compile(r'"op_code":6,.*"state":[12],')  # complete or pruned, as Optuna writes it
 
@@ -61,7 +74,7 @@ def test_a_search_says_what_it_found_and_how_to_train_it(folder: Path) -> None:
     assert any(line.startswith("0 (paper)") and "iterations 4" in line for line in lines)
     gain = 100 * (float(best["score"]) - float(rows[0]["score"]))
     assert lines[-2].startswith("12 trials: ")
-    assert f"Best by validation AUC: trial {best['trial']}, " in lines[-2]
+    assert f"Best by validation AUC: trial {best['trial']}, {100 * float(best['score']):.1f} on the val" in lines[-2]
     assert lines[-2].endswith(f"{gain:+.1f} beside the preset paper.")
     assert lines[-1] == "To train it, run: vgae train words.npz --val 0.2 --config runs/words-tune/best.json"
     assert "searching: 12 trials, 1 at a time" in said
@@ -113,6 +126,8 @@ def test_killed_twice_and_interrupted_a_search_ends_with_each_trial_once(folder:
     done = run_vgae("tune", "words.npz", "--trials", "9", *LONG, "--out", "killed", "--resume", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert f"continuing after {stored} trials of 9" in done.stderr
+    assert "comparing the best trials again, on other links: 4 trainings" in done.stderr
+    assert "Best by validation AUC and 2 other sets of links (mean " in done.stdout
     assert [row["trial"] for row in rows_of(folder / "killed")] == [str(number) for number in range(9)]
     whole = run_vgae("tune", "words.npz", "--trials", "9", *LONG, "--out", "whole", cwd=folder)
     assert whole.returncode == 0, whole.stderr

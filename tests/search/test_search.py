@@ -17,18 +17,20 @@ from vgae.graph.split import HeldOut, LinkSplit
 from vgae.model import spec
 from vgae.model.decoders import DecoderSpec
 from vgae.search import study as study_module
-from vgae.search.folder import BEST, JOURNAL, LOCK, TRIALS
+from vgae.search.finals import Finals
+from vgae.search.folder import BEST, FINALS, JOURNAL, LOCK, TRIALS
 from vgae.search.result import SearchResult
 from vgae.search.space import Wishes, space_for
 from vgae.search.study import Rules, Study
-from vgae.search.trial import COMPLETE, FAILED, PRUNED, Outcome
+from vgae.search.trial import COMPLETE, FAILED, PRUNED, Material, Outcome
 from vgae.search.tune import presets_for
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
 from vgae.workers import WorkerKilledError
 
-SHORT: dict[str, Any] = {"iterations": 4, "eval_every": 1, "latent_dim": 4}
+OPTIONS: dict[str, Any] = {"iterations": 4, "eval_every": 1, "latent_dim": 4}  # of every trial
+SHORT: dict[str, Any] = OPTIONS | {"finalists": 1}
 
 
 class Unreadable:
@@ -88,7 +90,7 @@ def test_scores_are_those_of_the_configuration_on_the_validation_pairs(
 def test_presets_come_first_and_the_search_never_ends_below_them(whole: tuple[Path, SearchResult]) -> None:
     folder, result = whole
     assert [each.preset for each in result.trials] == ["paper", "accurate", *[None] * 7]
-    assert result.trials[0].config == Config(**SHORT)
+    assert result.trials[0].config == Config(**OPTIONS)
     assert result.trials[1].config.value_of("encoder").name == "normalized"
     assert result.best.score is not None
     for name in ("paper", "accurate"):
@@ -149,7 +151,7 @@ def test_an_interrupted_trial_is_run_again_and_one_that_ends_every_search_has_fa
 
 
 def test_trials_that_ran_side_by_side_when_a_search_ended_keep_their_numbers(split: LinkSplit, tmp_path: Path) -> None:
-    wishes = Wishes(SHORT)
+    wishes = Wishes(OPTIONS)
     space = space_for(split.train, len(split.val.links), wishes)
     rules = Rules("auc", 0, presets_for(wishes, len(split.val.links)))
     first = Study(space, rules, tmp_path / JOURNAL)
@@ -301,6 +303,53 @@ def _best_links(model: Any, number: int) -> list[_Link]:
     logits = model.decision_function(pairs)
     order = sorted(range(len(pairs)), key=lambda place: -logits[place])
     return [_Link(*pairs[place]) for place in order[:number]]
+
+
+def test_the_best_are_compared_on_other_links_of_the_training_graph(split: LinkSplit, tmp_path: Path) -> None:
+    found = vgae.tune(split, trials=6, finalists=3, out=tmp_path / "a", **OPTIONS)
+    by_score = sorted(found.trials, key=lambda each: -(each.score or 0))
+    assert {each.number for each in found.ranked()[:3]} == {each.number for each in by_score[:3]}
+    means = [found.mean(each) for each in found.ranked()]
+    assert means[3:] == [None] * 3
+    assert means[0] == max(each for each in means if each is not None) == found.mean(found.best)
+    material = Material.of(split, "auc")
+    scores = [found.best.score]
+    for number in (1, 2):
+        other = material.of_round(number)
+        assert len(other.val.links) == pytest.approx(len(split.val.links), abs=1)
+        seen, held_out = ({tuple(pair) for pair in pairs.tolist()} for pairs in (split.train.links, other.val.links))
+        assert held_out <= seen  # no other links than those of the training graph, and none that is trained on
+        assert not held_out & {tuple(pair) for pair in other.train.links.tolist()}
+        scores.append(vgae.evaluate(train(Job.of(other.train, found.best.config, other.val)), other.val)["auc"])
+    assert means[0] == pytest.approx(np.mean([score or 0 for score in scores]), abs=1e-12)
+    stored = (tmp_path / "a" / FINALS).read_bytes()
+    again = vgae.tune(split, trials=6, finalists=3, out=tmp_path / "a", resume=True, **OPTIONS)
+    assert again.best == found.best
+    assert (tmp_path / "a" / FINALS).read_bytes() == stored
+    (tmp_path / "a" / FINALS).write_text('{"format": 1, "results": [{"trial": "x"}]}')
+    words = message_of(lambda: vgae.tune(split, trials=6, out=tmp_path / "a", resume=True, **OPTIONS))
+    assert f"{FINALS}: not what vgae tune writes there" in words
+
+
+def test_a_comparison_that_was_interrupted_continues(
+    split: LinkSplit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = vgae.tune(split, trials=4, finalists=2, **OPTIONS)
+    plain = Finals.put
+
+    def interrupted(self: Finals, task: Any, outcome: Any) -> None:
+        if self.found:
+            raise KeyboardInterrupt
+        plain(self, task, outcome)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Finals, "put", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            vgae.tune(split, trials=4, finalists=2, out=tmp_path / "a", **OPTIONS)
+    resumed = vgae.tune(split, trials=4, finalists=2, out=tmp_path / "a", resume=True, **OPTIONS)
+    assert [(each.number, resumed.mean(each)) for each in resumed.ranked()] == [
+        (each.number, whole.mean(each)) for each in whole.ranked()
+    ]
 
 
 def test_importance_finds_what_decides(split: LinkSplit) -> None:

@@ -72,8 +72,8 @@ COMMANDS = {
     ),
     "tune": CommandEntry(
         "vgae.cli.tune",
-        "Search for the parts and options that suit a graph, by its validation links alone; an option that is given has "
-        "that value in all trials.",
+        "Search for the parts and options that suit a graph, by its validation links alone; an option that is given "
+        "has that value in all trials.",
     ),
     "models": CommandEntry(
         "vgae.cli.models",

@@ -21,6 +21,7 @@ from vgae.report.console import print_json, print_table, progress_console
 from vgae.report.figures import save_figure
 from vgae.report.tuning import best_rows, history_figure, importance_figure, title_of
 from vgae.screen import note, print_line, shell_line
+from vgae.search.finals import ROUNDS
 from vgae.search.folder import BEST, PICTURES, TRIALS, SearchFolder
 from vgae.search.result import SearchResult
 from vgae.search.space import Wishes
@@ -118,9 +119,10 @@ def _sentence(result: SearchResult, best: TrialResult) -> str:
     beside = (
         f", {100 * ((best.score or 0) - paper.score):+.1f} beside the preset paper" if paper and paper.score else ""
     )
-    return (
-        f"{went}. Best by validation {title_of(result.by)}: trial {best.number}, {100 * (best.score or 0):.1f}{beside}."
-    )
+    mean = result.mean(best)
+    how = "" if mean is None else f" and {ROUNDS} other sets of links (mean {100 * mean:.1f})"
+    score = f"{100 * (best.score or 0):.1f} on the validation links"
+    return f"{went}. Best by validation {title_of(result.by)}{how}: trial {best.number}, {score}{beside}."
 
 
 def _summary(result: SearchResult, folder: Path) -> dict[str, Any]:
@@ -134,6 +136,7 @@ def _summary(result: SearchResult, folder: Path) -> dict[str, Any]:
         "best": {
             "trial": best.number,
             "validation": best.metrics,
+            "mean": result.mean(best),
             "seconds": best.outcome.seconds,
             "options": best.config.to_json(),
         },
@@ -161,7 +164,7 @@ class ScreenReporter(SearchReporter):
 
     def __init__(self, options: SearchOptions, folder: SearchFolder, first_lines: list[str], *, quiet: bool) -> None:
         self.by, self.folder, self.first_lines, self.quiet = title_of(options.by), folder, first_lines, quiet
-        self.best = -1.0
+        self.best, self.compared = -1.0, False
         self.console = progress_console(quiet=quiet)
         columns = (
             BarColumn(bar_width=12),
@@ -196,6 +199,14 @@ class ScreenReporter(SearchReporter):
             self.best = ranked[0].score or 0.0
             if self.console.quiet and not self.quiet:
                 note(f"trial {ranked[0].number}: validation {self.by} {100 * self.best:.1f}, the best so far")
+
+    def on_final(self, left: int) -> None:
+        """Say that the best are compared once more."""
+        words = "the best trials again, on other links"
+        if not self.compared and not self.quiet and self.console.quiet:
+            note(f"comparing {words}: {count(left, 'training')}")
+        self.compared = True
+        self.bar.update(self.task, status=f" · {words}: {left} left")
 
     def __enter__(self) -> Self:
         self.bar.start()

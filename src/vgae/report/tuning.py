@@ -7,6 +7,7 @@ from typing import Any
 
 from vgae.options import options_of
 from vgae.report.figures import COLOURS, INK, LINK, canvas
+from vgae.search.finals import ROUNDS
 from vgae.search.result import SearchResult
 from vgae.search.study import TrialResult
 from vgae.search.trial import COMPLETE, FAILED, PRUNED
@@ -35,15 +36,20 @@ def differences(config: Config) -> str:
 def best_rows(result: SearchResult) -> tuple[list[str], list[list[str]]]:
     """Titles and rows: the best trials, then the presets."""
     scores = list(dict.fromkeys((result.by, "auc", "ap")))
-    titles = ["trial", *(title_of(each) for each in scores), "seconds", "what differs from the paper"]
+    ranked = result.ranked()
+    again = any(result.mean(each) is not None for each in ranked)
+    means = [f"mean of {ROUNDS + 1}"] if again else []
+    titles = ["trial", *means, *(title_of(each) for each in scores), "seconds", "what differs from the paper"]
     presets = [each for each in result.trials if each.preset is not None and each.score is not None]
-    chosen = [*result.ranked()[:SHOWN], *presets]
+    chosen = [*ranked[:SHOWN], *presets]
     rows = []
     for trial in dict.fromkeys(each.number for each in chosen):
         found = next(each for each in chosen if each.number == trial)
         metrics = found.metrics
         name = f"{found.number}" + (f" ({found.preset})" if found.preset else "")
         values = [f"{100 * metrics[each]:.1f}" if each in metrics else "–" for each in scores]
+        mean = result.mean(found)
+        values = [*(["–" if mean is None else f"{100 * mean:.1f}"] if again else []), *values]
         rows.append([name, *values, f"{found.outcome.seconds:.1f}", differences(found.config)])
     return titles, rows
 
@@ -62,6 +68,9 @@ def history_figure(result: SearchResult) -> Any:
         best = list(accumulate((100 * (each.score or 0) for each in complete), max))
         places = [each.number for each in complete] + [result.trials[-1].number]
         axes.step(places, [*best, best[-1]], where="post", color=INK, linewidth=1.2, label="best so far", zorder=2)
+        chosen = result.best
+        ring = {"markersize": 10, "markerfacecolor": "none", "markeredgecolor": INK}
+        axes.plot([chosen.number], [100 * (chosen.score or 0)], "o", label="chosen", zorder=4, **ring)
     for name, colour in (("paper", COLOURS[1]), ("accurate", COLOURS[2])):
         preset = result.preset(name)
         if preset is not None and preset.score is not None:

@@ -25,8 +25,9 @@ from vgae.version import __version__
 
 FORMAT = 1
 ABOUT, JOURNAL, TRIALS, BEST, LOCK = "search.json", "trials.journal", "trials.csv", "best.json", "vgae.lock"
+FINALS = "finals.json"
 PICTURES = ("history.png", "importance.png")
-OWN = (ABOUT, JOURNAL, TRIALS, BEST, LOCK, *PICTURES)
+OWN = (ABOUT, JOURNAL, FINALS, TRIALS, BEST, LOCK, *PICTURES)
 COMPARED = ("format", "graph", "validation", "by", "seed", "presets", "space")  # of which each makes another search
 
 

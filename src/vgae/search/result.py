@@ -15,6 +15,7 @@ import numpy as np
 from vgae.errors import TrainingError
 from vgae.io.exports import write_csv
 from vgae.options import options_of
+from vgae.search.finals import Finals, finalists
 from vgae.search.space import Space
 from vgae.search.study import TrialResult, require_optuna
 from vgae.search.trial import COMPLETE, FAILED, PRUNED
@@ -24,7 +25,7 @@ from vgae.words import count
 ENOUGH_FOR_IMPORTANCE = 10  # trials with a score
 TREES = 32  # of the forest that importance is read from
 FILLS = 2  # how often options that play no part in a trial are filled in by chance
-COLUMNS = ("trial", "state", "preset", "score", "auc", "ap", "seconds", "best_iteration", "reason")
+COLUMNS = ("trial", "state", "preset", "score", "mean_score", "auc", "ap", "seconds", "best_iteration", "reason")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +35,8 @@ class SearchResult:
     by: str
     trials: list[TrialResult]
     space: Space
+    finals: Finals
+    num_finalists: int = 1
     folder: Path | None = None
 
     def __repr__(self) -> str:
@@ -43,16 +46,29 @@ class SearchResult:
 
     @property
     def best(self) -> TrialResult:
-        """The trial with the highest score on the validation links, within what was asked for; the first of equals."""
+        """The trial with the highest score within what was asked for: of the best on the validation links, the one with
+        the highest mean over these and other links.
+        """
         ranked = self.ranked()
         if not ranked:
             raise TrainingError(self._no_best())
         return ranked[0]
 
     def ranked(self) -> list[TrialResult]:
-        """The trials that ran to their end, the best first."""
-        complete = [each for each in self.trials if each.state == COMPLETE and each.wanted and each.score is not None]
-        return sorted(complete, key=lambda each: -(each.score or 0.0))
+        """The trials that ran to their end, the best first; those that were scored on other links come first."""
+        ranked = finalists(self.trials, len(self.trials))
+        means = {each.number: self.mean(each) for each in ranked}
+        final = [each for each in ranked if means[each.number] is not None]
+        final.sort(key=lambda each: -(means[each.number] or 0.0))
+        return final + [each for each in ranked if means[each.number] is None]
+
+    def mean(self, trial: TrialResult) -> float | None:
+        """The mean score over validation and other links, of the finalists once all of them have one."""
+        chosen = finalists(self.trials, self.num_finalists)
+        if len(chosen) < 2 or trial.number not in {each.number for each in chosen}:
+            return None
+        complete = all(self.finals.mean(each) is not None for each in chosen)
+        return self.finals.mean(trial) if complete else None
 
     @property
     def best_config(self) -> Config:
@@ -91,7 +107,7 @@ class SearchResult:
     def write_trials(self, path: Path) -> None:
         """All trials as CSV: what became of them, and their options."""
         names = [each.name for each in options_of(Config) if each.rule.identifies]
-        write_csv(path, [*COLUMNS, *names], [list(_row(each, names)) for each in self.trials])
+        write_csv(path, [*COLUMNS, *names], [list(_row(each, self.mean(each), names)) for each in self.trials])
 
     def _no_best(self) -> str:
         if not self.trials:
@@ -101,10 +117,18 @@ class SearchResult:
         return f"None of {count(len(self.trials), 'trial')} ran to its end{why}"
 
 
-def _row(trial: TrialResult, names: list[str]) -> Iterator[str]:
+def _row(trial: TrialResult, mean: float | None, names: list[str]) -> Iterator[str]:
     """What a row of the table holds; what is not known is empty."""
     outcome, metrics, config = trial.outcome, trial.metrics, trial.config.to_json()
-    values: list[Any] = [trial.number, trial.state, trial.preset, trial.score, metrics.get("auc"), metrics.get("ap")]
+    values: list[Any] = [
+        trial.number,
+        trial.state,
+        trial.preset,
+        trial.score,
+        mean,
+        metrics.get("auc"),
+        metrics.get("ap"),
+    ]
     for value in (
         *values,
         round(outcome.seconds, 2),

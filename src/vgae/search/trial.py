@@ -15,7 +15,7 @@ from vgae.evaluation.all_pairs import Candidates, sweep, top_metrics
 from vgae.evaluation.evaluate import score_held_out
 from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.pairs import num_pairs
-from vgae.graph.split import HeldOut, LinkSplit
+from vgae.graph.split import HeldOut, LinkSplit, split_links
 from vgae.train.callbacks import Callback
 from vgae.train.config import Config
 from vgae.train.job import Job
@@ -58,6 +58,15 @@ class Material:
             raise InputError(f"by: {by} needs as many pairs that are no links, and there are {num_candidates:,}.")
         return cls(LinkSplit(split.train, split.val, HeldOut.none(), split.seed, split.ordered))
 
+    def of_round(self, number: int) -> LinkSplit:
+        """The split itself, or from 1 on the training graph with other links held out of it, as many."""
+        if number == 0:
+            return self.split
+        graph = self.split.train
+        share = min(self.num_links / max(graph.num_links, 1), 0.5)
+        seed = int(np.random.SeedSequence([self.split.seed, number]).generate_state(1)[0])
+        return split_links(graph, val=share, test=0.0, seed=seed)
+
     @property
     def num_links(self) -> int:
         """Validation links."""
@@ -72,6 +81,7 @@ class Task:
     config: Config
     by: str
     prunable: bool = True
+    round: int = 0  # which links it is scored on: 0 are the validation links
 
     def __str__(self) -> str:
         return f"trial {self.number}"
@@ -94,8 +104,9 @@ def run_trial(material: Material, task: Task, report: Report) -> Outcome:
     watcher = _Watcher(task, report)
     iterations: int | None
     try:
-        trained = train(Job.of(material.split.train, task.config, material.split.val), watcher)
-        metrics = _scores(trained, material.split, task.by)
+        split = material.of_round(task.round)
+        trained = train(Job.of(split.train, task.config, split.val), watcher)
+        metrics = _scores(trained, split, task.by)
         missing = [name for name, value in metrics.items() if not np.isfinite(value)]
         if missing:
             raise VgaeError(f"there is no {missing[0]} of this model")

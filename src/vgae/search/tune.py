@@ -20,7 +20,8 @@ from vgae.graph.split import LinkSplit, split_links
 from vgae.io.plain import as_path
 from vgae.memory import bytes_free
 from vgae.options import Options, option, options_of
-from vgae.search.folder import SearchFolder
+from vgae.search import finals
+from vgae.search.folder import FINALS, SearchFolder
 from vgae.search.pool import run_trials
 from vgae.search.result import SearchResult
 from vgae.search.space import Wishes, space_for
@@ -29,6 +30,7 @@ from vgae.search.trial import PRECISION, Material, Outcome, Task, check_score
 from vgae.train.config import Config, choose_device
 from vgae.train.named import NAMED, with_preset
 
+NUM_FINALISTS = 5
 BYTES_OF_A_WORKER = 1e9  # of memory, at most, for a graph as large as the datasets
 
 
@@ -39,6 +41,12 @@ class SearchOptions(Options):
     trials: int = option(50, least=1, most=10**6, help="Trials in all, those of earlier sessions counted.")
     by: str = option(
         "auc", convert=check_score, help="What trials are compared by: auc, ap, or precision@K over all pairs."
+    )
+    finalists: int = option(
+        NUM_FINALISTS,
+        least=1,
+        most=1000,
+        help="Best trials that are compared once more, on other links of the training graph; 1: none.",
     )
     workers: int | None = option(
         None, least=1, most=1024, help="Trials at a time, each with one thread.  [default: one per core, one on a GPU]"
@@ -53,7 +61,10 @@ class SearchReporter:
         """Trials begin; some may be done already."""
 
     def on_trial(self, result: SearchResult) -> None:
-        """A trial has come to an end: the last of the result's."""
+        """A trial has come to an end."""
+
+    def on_final(self, left: int) -> None:
+        """The best trials are trained again, on other links; so many trainings are left."""
 
 
 def tune(
@@ -64,6 +75,7 @@ def tune(
     search: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    finalists: int = NUM_FINALISTS,
     workers: int = 1,
     timeout: float | None = None,
     **options: Any,
@@ -74,9 +86,9 @@ def tune(
     it. Trials are compared `by` "auc", "ap" or "precision@100" on the validation links. `options` are those of the
     estimators that have one value in all trials, such as latent_dim=16; `search` names what others are searched in:
     {"encoder": ["gcn", "mlp"], "latent_dim": (16, 64), "encoder__dropout": (0.0, 0.5)}. The presets "paper" and
-    "accurate" are tried first. `out` names a folder to store the search in, which `resume` continues after a kill. With
-    more than one of `workers`, trials run in processes of their own, and a script needs the usual guard of its main
-    module (`if __name__ == "__main__"`).
+    "accurate" are tried first; the best `finalists` are compared once more, on other links of the training graph. `out`
+    names a folder to store the search in, which `resume` continues after a kill. With more than one of `workers`,
+    trials run in processes of their own, and a script needs the guard `if __name__ == "__main__"`.
 
     >>> found = vgae.tune(vgae.split_links(graph, seed=0), trials=50)  # doctest: +SKIP
     >>> model = found.best_estimator().fit(split.train, validation=split.val)  # doctest: +SKIP
@@ -89,7 +101,7 @@ def tune(
             f"search: a dictionary is needed, such as {{'latent_dim': (16, 64)}}, got {type(search).__name__}."
         )
     split = graph if isinstance(graph, LinkSplit) else split_links(Graph.of(graph))
-    chosen = SearchOptions(trials, by, workers, timeout)
+    chosen = SearchOptions(trials, by, finalists, workers, timeout)
     folder = None if out is None else SearchFolder(as_path(out, "out"), resume=resume)
     return run_search(split, chosen, Wishes(options, search or {}), folder)
 
@@ -113,6 +125,9 @@ def run_search(
         director.reporter.on_begin(director.study.trials(), options.trials, workers)
         try:
             run_trials(material, director, workers=workers)
+            if not director.late:
+                final = _FinalDirector(director)
+                run_trials(material, final, workers=min(workers, max(len(final.tasks), 1)))
         finally:  # interrupted or not, the files say how far it has come
             result = director.result()
             if folder is not None:
@@ -141,13 +156,17 @@ class _Director:
         self, study: Study, options: SearchOptions, reporter: SearchReporter, folder: SearchFolder | None
     ) -> None:
         self.study, self.options, self.reporter, self.folder = study, options, reporter, folder
+        self.finals = finals.Finals.load(options.by, None if folder is None else folder.path / FINALS)
         self.end = None if options.timeout is None else time.monotonic() + options.timeout
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return self.end is not None and time.monotonic() >= self.end
 
     def next_task(self) -> Task | None:
         """The next trial, while there is time."""
-        if self.end is not None and time.monotonic() >= self.end:
-            return None
-        return self.study.next_task(self.options.trials)
+        return None if self.late else self.study.next_task(self.options.trials)
 
     def heard(self, task: Task, iteration: int, score: float) -> bool:
         """A score on the way."""
@@ -161,7 +180,34 @@ class _Director:
     def result(self) -> SearchResult:
         """All trials so far."""
         path = None if self.folder is None else self.folder.path
-        return SearchResult(self.options.by, self.study.trials(), self.study.space, path)
+        trials, number = self.study.trials(), self.options.finalists
+        return SearchResult(self.options.by, trials, self.study.space, self.finals, number, path)
+
+
+class _FinalDirector:
+    """Has the best trials trained again on other links, as far as that is not stored already."""
+
+    def __init__(self, search: _Director) -> None:
+        self.search = search
+        chosen = finals.finalists(search.study.trials(), search.options.finalists)
+        self.tasks = search.finals.missing(chosen) if len(chosen) > 1 else []
+        self.left = len(self.tasks)
+
+    def next_task(self) -> Task | None:
+        """The next one."""
+        if self.tasks:
+            self.search.reporter.on_final(self.left)
+        return self.tasks.pop(0) if self.tasks else None
+
+    def heard(self, task: Task, iteration: int, score: float) -> bool:
+        """None of them is stopped."""
+        del task, iteration, score
+        return False
+
+    def finished(self, task: Task, outcome: Outcome) -> None:
+        """Store what it scored."""
+        self.left -= 1
+        self.search.finals.put(task, outcome)
 
 
 def _num_workers(asked: int | None, device: str) -> int:
