@@ -4,7 +4,8 @@
 the trials, and resumed. The configuration that it ends with is then trained on splits that the search has not seen, and
 scored on their test links beside the preset `paper`.
 
-    python benchmarks/tune.py [--dataset cora] [--trials 50] [--splits 10] [--workers 2] [--out runs/cora-tune]
+    python benchmarks/tune.py [--dataset cora] [--trials 50] [--splits 10] [--first-split 100] [--workers 2]
+        [--out runs/cora-tune]
 
 Other options, such as --objective sampled, are passed on to `vgae tune`.
 """
@@ -76,6 +77,7 @@ def main() -> None:
     parser.add_argument("--dataset", default="cora")
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--first-split", type=int, default=FIRST_SPLIT)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/cora-tune"))
     options, others = parser.parse_known_args()
@@ -88,7 +90,7 @@ def main() -> None:
     assert numbers == list(range(options.trials)), numbers  # noqa: S101 - each trial counts once
 
     configs = {"paper": Config(), "found": Config(**read_config(options.out / "best.json"))}
-    splits = range(FIRST_SPLIT, FIRST_SPLIT + options.splits)
+    splits = range(options.first_split, options.first_split + options.splits)
     tasks = [Task(options.dataset, name, config, split) for split in splits for name, config in configs.items()]
     scores: dict[str, dict[int, dict[str, float]]] = {name: {} for name in configs}
     for task, found in results_of(score, tasks, num_workers=options.workers):
