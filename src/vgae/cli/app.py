@@ -79,6 +79,11 @@ COMMANDS = {
     "reproduce": CommandEntry(
         "vgae.cli.paper", "Run the paper's Table 1 and Figure 1 again; results in the folder are not computed twice."
     ),
+    "tune": CommandEntry(
+        "vgae.cli.tune",
+        "Search for the parts and options that suit a graph, by its validation links alone; an option that is given "
+        "has that value in all trials.",
+    ),
     "models": CommandEntry(
         "vgae.cli.models",
         "Score every part of a model on ten splits of each dataset; may be interrupted like reproduce.",

@@ -17,7 +17,7 @@ from typing import Any
 
 from vgae.errors import InputError
 from vgae.experiments.results import DATASETS, FORMAT, Archive, Failure, GraphFacts, Result, Session, Task, is_graph_of
-from vgae.experiments.workers import WorkerKilledError, results_of
+from vgae.workers import WorkerKilledError, results_of
 from vgae.io.datasets import load_dataset
 from vgae.io.json_files import read_json, write_json
 from vgae.machine import describe_machine
