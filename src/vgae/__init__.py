@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from vgae.io.graphs import write_graph
     from vgae.io.tables import read_graph
     from vgae.report.verdict import verdict
+    from vgae.search.tune import tune
 
 __all__ = [
     "GAE",
@@ -66,6 +67,7 @@ __all__ = [
     "split_by_time",
     "split_links",
     "stochastic_block_model",
+    "tune",
     "verdict",
     "write_graph",
 ]
@@ -96,6 +98,7 @@ _LATER = {
     "split_by_time": "vgae.graph.given",
     "split_links": "vgae.graph.split",
     "stochastic_block_model": "vgae.graph.synthetic",
+    "tune": "vgae.search.tune",
     "verdict": "vgae.report.verdict",
     "write_graph": "vgae.io.graphs",
 }

@@ -1,6 +1,5 @@
 """A run folder among others: readers while it is replaced, two writers, and files that are not vgae's."""
 
-import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,15 +16,11 @@ from helpers import message_of
 from vgae.errors import InputError
 from vgae.io.plain import open_plain
 from vgae.runs import files as files_module
+from vgae.runs import opened as opened_module
 from vgae.runs import folder as folder_module
 from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration
 from vgae.runs.folder import Stage, new_run_folder, stage_of
 from vgae.runs.opened import FILES
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +58,7 @@ def test_run_that_is_replaced_while_it_is_read_is_one_or_the_other(
                 other.save(run, split=split, overwrite=True)
             return opened(path)
 
-        monkeypatch.setattr(files_module, "open_plain", open_late)
+        monkeypatch.setattr(opened_module, "open_plain", open_late)
         assert what_is_read(run) in known
     assert left[0] >= 0  # the last turns came to nothing, so that all opened files had theirs
 
@@ -107,7 +102,7 @@ def test_each_file_is_read_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> N
         opened.append(path.name)
         return plain(path)
 
-    monkeypatch.setattr(files_module, "open_plain", note)
+    monkeypatch.setattr(opened_module, "open_plain", note)
     vgae.load(run)
     assert sorted(opened) == sorted(NAMES)
 

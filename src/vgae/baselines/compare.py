@@ -48,7 +48,7 @@ MOST_LOOKUPS = 20_000_000  # neighbours to look up for these pairs
 MOST_NODES = 30_000  # of a graph whose pairs are all scored by the model
 MOST_NODES_PAIR_BY_PAIR = 3_000  # the same for a decoder without factors
 MOST_WORK = 50_000_000  # additions for all pairs that share a neighbour
-MOST_PASSES = 200_000_000_000  # additions in passes over all links, for the walks and paths of these pairs
+MOST_PASSES = 100_000_000_000  # additions in passes over all links, for the walks and paths of these pairs
 MOST_FEATURES = 50_000_000  # numbers in the rows of features of these pairs
 
 HEURISTICS: dict[str, Callable[[Graph], NeighbourScorer | DegreeScorer]] = {

@@ -22,6 +22,7 @@ from typing import ClassVar, Self, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from vgae.baselines.embedding import EmbeddingScorer
 from vgae.baselines.heuristics import chunks
 from vgae.baselines.similarity import FloatArray, Similarity, groups, normalized_adjacency, require_features
 from vgae.graph.features import normalize
@@ -80,6 +81,10 @@ class Cosines(Similarity):
         across = products(self.across, near, pairs) + products(self.across, near, pairs[:, ::-1])
         alike = [products(matrix, matrix, pairs) for matrix in (self.own, *self.propagated)]
         return [*alike, across / np.float32(2)]
+
+    def row_scorer(self) -> EmbeddingScorer:
+        """By the cosines over one hop."""
+        return EmbeddingScorer(self.propagated[HOPS.index(1)])
 
 
 def tf_idf(features: Matrix) -> Matrix:

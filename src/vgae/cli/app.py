@@ -79,12 +79,22 @@ COMMANDS = {
     "reproduce": CommandEntry(
         "vgae.cli.paper", "Run the paper's Table 1 and Figure 1 again; results in the folder are not computed twice."
     ),
+    "tune": CommandEntry(
+        "vgae.cli.tune",
+        "Search for the parts and options that suit a graph, by its validation links alone; an option that is given "
+        "has that value in all trials.",
+    ),
     "models": CommandEntry(
         "vgae.cli.models",
         "Score every part of a model on ten splits of each dataset; may be interrupted like reproduce.",
     ),
+    "accuracy": CommandEntry(
+        "vgae.cli.accuracy",
+        "Score models, presets, the stack and baselines by several protocols; may be interrupted like reproduce.",
+    ),
     "report": CommandEntry(
-        "vgae.cli.paper", "Write a page about reproductions of the paper or the scores of models, in Markdown."
+        "vgae.cli.paper",
+        "Write a page about reproductions of the paper, the scores of models or accuracy, in Markdown.",
     ),
     "plan": CommandEntry(
         "vgae.cli.plan",

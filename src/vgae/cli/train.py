@@ -76,6 +76,7 @@ def train(
     For a file of your own, options that are not given have values tuned on real graphs; --preset paper takes the
     defaults below.
     """
+    config = preset.apply_file(config)
     choose_device(config.device)
     opened = open_graph(graph, tables, split.time)
     asked = Asked(graph, config, split, tables, opened, split.apply(opened))

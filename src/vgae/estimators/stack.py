@@ -29,7 +29,7 @@ from vgae.runs.fold_store import FolderFolds, StackFingerprint
 from vgae.runs.folder import new_run_folder
 from vgae.runs.make_stack import require_room_for
 from vgae.runs.stack_run import StackRun
-from vgae.stack.config import OF_THE_STACK, StackConfig
+from vgae.stack.config import SET_BY_STACK, StackConfig
 from vgae.stack.fit import fit_stack
 from vgae.train.config import Config, choose_device
 
@@ -166,7 +166,7 @@ def base_text(given: Any) -> Any:
     config = Config(model=name, **values)
     changed = {key: text for key, text in config.to_json().items() if text != default.to_json()[key]}
     changed.pop("device", None)
-    odd = sorted(set(changed) & set(OF_THE_STACK))
+    odd = sorted(set(changed) & set(SET_BY_STACK))
     if odd:
         raise InputError(f"bases: {odd[0]} of a base cannot be given; all bases have that of the stack, or none.")
     if not changed:

@@ -22,7 +22,6 @@ from vgae.graph.lookup import find_pairs
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
 from vgae.runs.stack_run import StackRun
-from vgae.stack.bases import columns_of
 from vgae.stack.config import StackConfig
 from vgae.stack.scorer import FittedStack
 
@@ -188,7 +187,7 @@ class StackPredictor(LinkPredictor):
         pair = find_pairs(self.graph_, [(a, b)], ids=ids)
         mean, added, values = self.stack_.contributions(pair)
         bases = (
-            BasePart(base.text, added[base.text], {column: values[column] for column in columns_of(base)})
+            BasePart(base.text, added[base.text], {column: values[column] for column in base.columns})
             for base in self.stack_.bases.bases
         )
         return replace(found, mean=mean, bases=tuple(sorted(bases, key=lambda each: -each.adds)))

@@ -40,7 +40,6 @@ from vgae.runs.checkpoint import (
 from vgae.runs.checks import HEADER, check_keys, check_version, is_number
 from vgae.runs.fingerprint import require_no_difference
 from vgae.runs.lock import locked
-from vgae.stack.bases import columns_of
 from vgae.stack.config import StackConfig
 from vgae.stack.fit import FoldEvidence
 from vgae.stack.strata import SampleSizes
@@ -69,7 +68,7 @@ class StackFingerprint:
         """That of a stack to be fitted on a training graph."""
         seen = config.view(graph)
         bases = {
-            base.text: list(columns_of(base)) if base.config is None else base.config.to_json()
+            base.text: list(base.columns) if base.config is None else base.config.to_json()
             for base in config.bases_for(seen)
         }
         for options in bases.values():

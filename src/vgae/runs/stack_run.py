@@ -33,7 +33,7 @@ from vgae.model.scorer import ModelScorer
 from vgae.runs.checks import HEADER, LATENT, check_keys, check_weights, has_bounded_logits, is_number, restore_model
 from vgae.runs.opened import RunFiles
 from vgae.runs.run import SHA256
-from vgae.stack.bases import FittedBases, columns_of
+from vgae.stack.bases import FittedBases
 from vgae.stack.config import Base, StackConfig, parse_base, split_bases
 from vgae.stack.meta import MetaModel, size_limit
 from vgae.stack.scorer import FittedStack
@@ -244,7 +244,7 @@ def _stored_bases(config: StackConfig, facts: StackFacts, graph: Graph) -> tuple
     if set(facts.models) != models or not set(facts.dimensions) <= set(names) - models:
         raise InputError("config.json names other bases in facts than in stack; it is damaged or was edited")
     found = tuple(replace(base, config=facts.models.get(base.text)) for base in bases)
-    columns = tuple(column for base in found for column in columns_of(base))
+    columns = tuple(column for base in found for column in base.columns)
     if columns != facts.columns:
         raise InputError(
             "The evidence of this stack is other than what its bases give in this version of vgae; fit it again."

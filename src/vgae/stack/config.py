@@ -23,15 +23,21 @@ MODELS: dict[str, dict[str, Any]] = STACK_MODELS | {
 }
 MODELS |= {name: {"model": name} for name in PRESETS}
 OPEN, CLOSE = "(", ")"
-OF_THE_STACK = ("seed", "device", "features", "early_stopping", "stop_by")  # what no base has of its own
+SET_BY_STACK = ("seed", "device", "features", "early_stopping", "stop_by", "eval_every")  # of every auto-encoder
 
 
 @dataclass(frozen=True)
 class Base:
     """One base: an auto-encoder with its configuration, a baseline or a similarity."""
 
-    text: str  # as it is given and stored
+    text: str  # as it is stored: its name, with options if it was given any
     config: Config | None = None  # of an auto-encoder
+    seed: int = 0  # of a baseline that is fitted
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of evidence that it gives."""
+        return SIMILARITIES[self.text].columns if self.text in SIMILARITIES else (self.text,)
 
     @property
     def needs_features(self) -> bool:
@@ -47,27 +53,43 @@ def base_names() -> tuple[str, ...]:
 def parse_base(text: str) -> Base:
     """A base out of its name, or an auto-encoder with options: "vgae(latent_dim=64;encoder=linear:hops=3)"."""
     name, has_options, rest = text.partition(OPEN)
+    name, rest = name.strip(), rest.strip()
     if name not in base_names():
         raise InputError(f"bases: {shown(name)} is not one of {', '.join(base_names())}.")
-    if name not in MODELS:
-        if has_options:
-            raise InputError(f"bases: {name} has no options; write {name} alone.")
-        return Base(name)
     if has_options and not rest.endswith(CLOSE):
         raise InputError(f"bases: {shown(text)} does not end with {CLOSE}.")
+    given = _given_options(name, rest.removesuffix(CLOSE), text)
+    if name not in MODELS:
+        if given:
+            raise InputError(f"bases: {name} has no options; write {name} alone.")
+        return Base(name)
     known = {each.name: each for each in options_of(Config)}
-    values = dict(MODELS[name])
-    for item in filter(None, rest.removesuffix(CLOSE).split(";")):
-        key, equals, value = item.partition("=")
-        if not equals or key not in known or key in OF_THE_STACK:
+    values: dict[str, Any] = {"objective": "sampled"}  # unless another is given: as good as exact, and faster
+    try:
+        values |= MODELS[name] | {key: known[key].parse(value, key) for key, value in given.items()}
+        config = Config(**values)
+    except InputError as error:
+        raise InputError(f"bases, {shown(text)}: {error}") from None
+    options = ";".join(f"{key}={value}" for key, value in given.items())
+    return Base(f"{name}{OPEN}{options}{CLOSE}" if options else name, config)
+
+
+def _given_options(name: str, inside: str, text: str) -> dict[str, str]:
+    """The options between the parentheses, as texts."""
+    known, given = {each.name for each in options_of(Config)}, dict[str, str]()
+    for item in filter(None, map(str.strip, inside.split(";"))):
+        key, equals, value = (each.strip() for each in item.partition("="))
+        if name in MODELS and (not equals or key not in known):
             raise InputError(
-                f"bases: {shown(item)} in {shown(text)} is not understood; options of an auto-encoder are written as "
+                f"bases: {shown(item)} in {shown(text)} is not an option; those of an auto-encoder are written as "
                 f"{name}(latent_dim=64;mask_links=0.3)."
             )
-        values[key] = known[key].parse(value, f"bases, {name}, {key}")
-    if values.get("objective") is None:
-        values["objective"] = "sampled"  # as good as exact here, and linear in the links
-    return Base(text, Config(**values))
+        if key in SET_BY_STACK:
+            raise InputError(f"bases: {key} in {shown(text)} is set by the stack for all its bases; leave it out.")
+        if key in given:
+            raise InputError(f"bases: {key} is there twice in {shown(text)}; give it once.")
+        given[key] = value
+    return given
 
 
 def bases_text(given: Any) -> str:
@@ -76,15 +98,20 @@ def bases_text(given: Any) -> str:
         given = ",".join(given)
     if not isinstance(given, str):
         raise InputError(f"bases: names are needed, such as {DEFAULT_BASES!r}, got {shown(given)}.")
-    parts = split_bases(given)
-    if not parts:
+    bases = [parse_base(part) for part in split_bases(given)]
+    if not bases:
         raise InputError(f"bases: there are none; name some of {', '.join(base_names())}.")
-    twice = {part for part in parts if parts.count(part) > 1}
-    if twice:
-        raise InputError(f"bases: {min(twice)} is there twice; name it once.")
-    for part in parts:
-        parse_base(part)
-    return ",".join(parts)
+    owners: dict[str, Base] = {}
+    for base in bases:
+        same = next((other for other in owners.values() if base.config and other.config == base.config), None)
+        for column in base.columns:
+            other = owners.setdefault(column, base)
+            same = other if other is not base else same
+        if same is not None and same.text == base.text:
+            raise InputError(f"bases: {shown(base.text)} is there twice; name it once.")
+        if same is not None:
+            raise InputError(f"bases: {shown(same.text)} and {shown(base.text)} give the same evidence; name one.")
+    return ",".join(base.text for base in bases)
 
 
 def split_bases(text: str) -> list[str]:
@@ -115,16 +142,16 @@ class StackConfig(Options):
         5, least=2, most=1000, help="Parts of the training links; each is described by bases that did not see it."
     )
     base_seeds: int = option(2, least=1, most=100, help="Trainings of each auto-encoder, whose logits are averaged.")
-    boosting: float = option(0.5, least=0, most=1, help="Share of boosted trees in the log odds; the rest is linear.")
+    boosting: float = option(
+        0.5, least=0, most=1, help="Share of boosted trees in the log odds; the rest is a regression."
+    )
     seed: int = option(0, least=0, most=2**32 - 1, help="Of folds, samples, trainings and trees.")
     device: str = option("auto", identifies=False, help="auto, cpu or cuda.")
 
     @property
     def meta(self) -> MetaOptions:
         """How the meta-model is fitted."""
-        return MetaOptions(
-            boosting=self.boosting, balance=0.5, num_trees=300, tree_rate=0.05, leaf_rows=40, column_share=0.5
-        )
+        return MetaOptions(boosting=self.boosting)
 
     def view(self, graph: Graph) -> Graph:
         """What the stack sees of a graph: links without directions, and features unless it does without."""
@@ -139,11 +166,12 @@ class StackConfig(Options):
             if graph.features is not None or not base.needs_features
         )
         if not found:
-            raise InputError(f"bases: {self.bases} need features, and the graph has none; name others.")
-        return tuple(self._trained(base) for base in found)
+            raise InputError(f"bases: {shown(self.bases)} can do nothing without features; name others.")
+        return tuple(self._configured(base) for base in found)
 
-    def _trained(self, base: Base) -> Base:
+    def _configured(self, base: Base) -> Base:
+        """The base with what the stack sets for all of them."""
         if base.config is None:
-            return base
+            return replace(base, seed=self.seed)
         config = replace(base.config, device=self.device, seed=self.seed, eval_every=base.config.iterations)
-        return replace(base, config=config)
+        return replace(base, config=config, seed=self.seed)

@@ -10,7 +10,7 @@ A fold stands for the world as it will be asked about: there too, the links in q
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -20,12 +20,14 @@ from vgae.errors import InputError
 from vgae.evaluation.all_pairs import Candidates
 from vgae.graph.graph import Graph
 from vgae.graph.negatives import count_non_links
+from vgae.graph.pairs import Pairs
 from vgae.stack.bases import FloatArray, fit_bases
 from vgae.stack.config import Base, StackConfig
 from vgae.stack.meta import fit_meta
 from vgae.stack.scorer import FittedStack
 from vgae.stack.shortlist import favourites
 from vgae.stack.strata import SampleSizes, fold_links, sample_strata
+from vgae.train.config import choose_device
 
 FAVOURITES = 400  # of each base that ranks all pairs
 FEWEST_OTHERS, MOST_OTHERS = 10_000, 30_000
@@ -70,21 +72,23 @@ def fit_stack(
     """Fit a stack on a training graph."""
     known, progress = config.view(graph), progress or Progress()
     bases = config.bases_for(known)
+    choose_device(config.device)  # before anything is computed
     if count_non_links(known) == 0:
         raise InputError("The graph links every pair of nodes: there are no non-links for a stack to learn from.")
     folds = fold_links(known, config.folds, config.seed)
     found: list[FoldEvidence] = []
-    for fold in range(config.folds):
-        kept = store.load(fold) if store is not None else None
-        if kept is None:
-            seen = known.with_links(known.edges[folds != fold])
-            kept = _describe_fold(known, seen, fold, bases, config, progress)
+    for number in range(config.folds):
+        described = store.load(number) if store is not None else None
+        restored = described is not None
+        if described is None:
+            fold = _Fold(number, known, folds == number)
+            described = _describe_fold(fold, bases, config, progress)
             if store is not None:
-                store.save(fold, kept)
-            progress.on_fold(fold, restored=False)
-        else:
-            progress.on_fold(fold, restored=True)
-        found.append(kept)
+                store.save(number, described)
+        elif described.evidence.shape[1] != sum(len(base.columns) for base in bases):
+            raise InputError(f"The stored fold {number} is of another stack; start again without it.")
+        progress.on_fold(number, restored=restored)
+        found.append(described)
     fitted = fit_bases(known, bases, config.base_seeds, lambda name: progress.on_base(config.folds, name))
     progress.on_meta()
     evidence, labels, weights = (
@@ -94,31 +98,39 @@ def fit_stack(
     return FittedStack(config, fitted, meta)
 
 
-def _describe_fold(
-    known: Graph, seen: Graph, fold: int, bases: tuple[Base, ...], config: StackConfig, progress: Progress
-) -> FoldEvidence:
-    fitted = fit_bases(seen, bases, config.base_seeds, lambda name: progress.on_base(fold, name))
-    links = _links_without(known, seen)
-    best = favourites(fitted, Candidates.of(known), FAVOURITES)
-    seed = int(np.random.SeedSequence([config.seed, fold]).generate_state(1)[0])
-    sample = sample_strata(known, seen, best, _sizes(len(links)), seed=seed)
-    pairs = np.concatenate([links, sample.pairs])
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """Some of the known links, and the graph without them, which is all that its bases see."""
+
+    number: int
+    known: Graph
+    members: npt.NDArray[np.bool_]  # which of the known links
+
+    @property
+    def links(self) -> Pairs:
+        """Its links."""
+        return self.known.edges[self.members]
+
+    @property
+    def seen(self) -> Graph:
+        """The graph without them."""
+        return self.known.with_links(self.known.edges[~self.members])
+
+
+def _describe_fold(fold: _Fold, bases: tuple[Base, ...], config: StackConfig, progress: Progress) -> FoldEvidence:
+    links, seen = fold.links, fold.seen
+    fitted = fit_bases(seen, bases, config.base_seeds, lambda name: progress.on_base(fold.number, name))
+    best = favourites(fitted, Candidates.of(fold.known), FAVOURITES)
+    seed = int(np.random.SeedSequence([config.seed, fold.number]).generate_state(1)[0])
+    sample = sample_strata(fold.known, seen, best, _sizes(len(links)), seed=seed)
     return FoldEvidence(
-        evidence=fitted.describe(pairs),
+        evidence=fitted.describe(np.concatenate([links, sample.pairs])),
         labels=np.repeat(np.array([1, 0], dtype=np.uint8), [len(links), len(sample.pairs)]),
         weights=np.concatenate([np.ones(len(links)), sample.weights]),
     )
 
 
-def _links_without(known: Graph, seen: Graph) -> npt.NDArray[np.int64]:
-    ranks = np.setdiff1d(known.all_pairs.ranks(known.edges), seen.all_pairs.ranks(seen.edges))
-    return known.all_pairs.pairs(ranks)
-
-
 def _sizes(num_links: int) -> SampleSizes:
-    sizes = SampleSizes()
-    return replace(
-        sizes,
-        two_hop=int(np.clip(num_links + FEWEST_TWO_HOP, FEWEST_TWO_HOP, MOST_TWO_HOP)),
-        others=int(np.clip(2 * num_links + FEWEST_OTHERS, FEWEST_OTHERS, MOST_OTHERS)),
+    return SampleSizes(
+        two_hop=min(num_links + FEWEST_TWO_HOP, MOST_TWO_HOP), others=min(2 * num_links + FEWEST_OTHERS, MOST_OTHERS)
     )

@@ -15,10 +15,11 @@ from vgae.graph.pairs import IntArray, Pairs, contains, distinct
 from vgae.stack.bases import FittedBases, FloatArray, by_base
 from vgae.stack.config import StackConfig
 from vgae.stack.meta import MetaModel
-from vgae.stack.shortlist import shortlist, shortlist_of_nodes
+from vgae.stack.shortlist import free_ranks, numbered, shortlist, shortlist_of_nodes
 
 FIRST_STAGE = 20_000  # favourites of each base on the shortlist, at least
 COUNTED = 200_000  # pairs outside the shortlist that stand for all of them in a histogram
+PART = 500_000  # pairs that are described at a time, which bounds memory
 
 
 class _ScoredPairs:
@@ -54,8 +55,13 @@ class FittedStack:
         return self.bases.graph
 
     def logits(self, pairs: Pairs) -> FloatArray:
-        """The log odds of a link for each pair."""
-        return self.meta.log_odds(self.bases.describe(pairs)).astype(np.float32)
+        """The log odds of a link for each pair; the order of the pairs and of their ends plays no part, to the bit."""
+        different, places = self.bases.sorted_pairs(pairs)
+        found = np.empty(len(different), dtype=np.float32)
+        for start in range(0, len(different), PART):
+            evidence = self.bases.describe(different[start : start + PART])
+            found[start : start + PART] = self.meta.log_odds(evidence)
+        return found[places]
 
     def on(self, graph: Graph) -> FittedStack:
         """The same stack on another graph with the same features, or with more nodes and links."""
@@ -83,11 +89,10 @@ class FittedStack:
 
     def histogram(self, candidates: Candidates, listed: Listed) -> Histogram:
         """How often each logit occurs among all candidates: exactly on the list, by a sample outside of it."""
-        numbering = self.graph.all_pairs
-        known = candidates.known[candidates.known[:, 0] != candidates.known[:, 1]]
-        taken = distinct(np.concatenate([numbering.ranks(known), numbering.ranks(listed.pairs)]))
+        numbering, known = numbered(candidates)
+        taken = np.sort(np.concatenate([known, distinct(numbering.ranks(listed.pairs))]))
         size = numbering.size - len(taken)
-        others = self.logits(numbering.pairs(_free_ranks(taken, numbering.size, min(COUNTED, size))))
+        others = self.logits(numbering.pairs(free_ranks(taken, numbering.size, COUNTED)))
         weight = size / max(1, len(others))
         return Histogram.weighted([(listed.logits, 1.0), (others, weight)])
 
@@ -103,17 +108,3 @@ class FittedStack:
         added: npt.NDArray[np.float64] = self.meta.contributions(evidence)[0]
         values = dict(zip(self.bases.columns, evidence[0].tolist(), strict=True))
         return self.meta.base, by_base(self.bases, added), values
-
-
-def _free_ranks(taken: IntArray, size: int, num: int) -> IntArray:
-    """Some ranks that are not taken (sorted), uniformly and each once, the same every time."""
-    free = size - len(taken)
-    generator = np.random.default_rng(0)
-    if num >= free:
-        chosen = np.arange(free, dtype=np.int64)
-    else:
-        chosen = distinct(generator.integers(0, free, size=num + num // 8 + 16))
-        while len(chosen) < num:
-            chosen = distinct(np.concatenate([chosen, generator.integers(0, free, size=num)]))
-        chosen = np.sort(generator.choice(chosen, size=num, replace=False))
-    return chosen + np.searchsorted(taken - np.arange(len(taken)), chosen, side="right")

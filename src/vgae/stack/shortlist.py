@@ -1,22 +1,28 @@
 """The first stage: which of all pairs are worth being described, found without describing them all.
 
-Pairs that share a neighbour, the best of them by resource allocation, and the favourites of each base that ranks all
-pairs at the cost of a product of matrices. What is on neither list is never recommended; how many of the held-out links
-are, `FittedStack.recall` counts.
+Where there are few candidates (`SHARING`), all of them. Else the pairs that share a neighbour, the best of them by
+resource allocation, and the favourites of each base that ranks all pairs at the cost of a product of matrices. In a
+bipartite graph no candidate shares a neighbour: there it is the pairs with a path of three links between them. What is
+on neither list is never recommended; how many of some links are on it, `first_stage_recall` counts.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 from vgae.baselines.best_pairs import best_pairs
-from vgae.baselines.heuristics import NeighbourScorer, preferential_attachment, resource_allocation
+from vgae.baselines.heuristics import resource_allocation
+from vgae.baselines.paths import Paths
 from vgae.evaluation.all_pairs import Candidates
 from vgae.evaluation.evaluate import RowScorer
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import IntArray, Pairs, distinct
+from vgae.graph.numbering import AllPairs, Numbering, PairsAcross
+from vgae.graph.pairs import IntArray, Pairs, canonical, distinct, num_pairs
 from vgae.ops import top_of_all, top_of_each_row
+from vgae.ops.rows import BLOCK
 from vgae.stack.bases import FittedBases
 
 MOST_PAIRS = 5_000_000_000  # of a graph whose pairs are all ranked by a base; of a larger one, those of some rows
@@ -25,62 +31,89 @@ PER_NODE = 200  # candidates of a node by each base
 
 
 def favourites(bases: FittedBases, candidates: Candidates, top: int) -> Pairs:
-    """The best new pairs of each base that ranks all pairs, and of resource allocation; one after another."""
-    lists = [_best_sharing(bases.graph, candidates, top)]
-    return np.concatenate([*lists, *(_best_of_all(scorer, candidates, top) for scorer in bases.row_scorers())])
-
-
-def _best_of_all(scorer: RowScorer, candidates: Candidates, top: int) -> Pairs:
-    """The best new pairs of a base, or of a graph with too many of them the best of some rows."""
-    rows = scorer.rows()
-    excluded = candidates.excluded(rows.device)
-    with torch.no_grad():
-        if rows.num_nodes * (rows.num_nodes - 1) // 2 <= MOST_PAIRS:
-            found = top_of_all(rows, top=top, symmetric=scorer.symmetric, excluded=excluded)
-        else:
-            number = max(1, MOST_PAIRS // rows.num_nodes)
-            chosen = np.random.default_rng(0).choice(rows.num_nodes, size=number, replace=False)
-            each = max(1, -(-top // number))
-            found = top_of_each_row(rows, top=each, rows=np.sort(chosen).tolist(), excluded=excluded)
-    pairs: Pairs = found.pairs.cpu().numpy()
-    return pairs
+    """The best new pairs of each base that ranks all pairs, and of those that are near each other; with repetitions."""
+    lists = [_best_near(bases.graph, candidates, top)]
+    lists += [_best_of(scorer, candidates, top) for scorer in bases.row_scorers()]
+    return canonical(np.concatenate(lists))
 
 
 def shortlist(bases: FittedBases, candidates: Candidates, top: int) -> Pairs:
-    """The pairs to describe: those that share a neighbour, and so many favourites of each base; each once.
-
-    Where that is fewer than `top`, as of bases of which none ranks all pairs, those of the highest degrees are added.
-    """
-    graph = bases.graph
-    pairs = np.concatenate([_best_sharing(graph, candidates, SHARING), favourites(bases, candidates, top)])
-    ranks = distinct(graph.all_pairs.ranks(pairs))
-    if len(ranks) < top:
-        more = _best_of_all(preferential_attachment(graph), candidates, top)
-        ranks = distinct(np.concatenate([ranks, graph.all_pairs.ranks(more)]))
-    return graph.all_pairs.pairs(ranks)
+    """The pairs to describe, each once: at least `top`, as far as there are so many candidates."""
+    numbering, known = numbered(candidates)
+    if numbering.size - len(known) <= max(SHARING, top):
+        return numbering.pairs(free_ranks(known, numbering.size))
+    near = _best_near(bases.graph, candidates, SHARING)
+    found = distinct(numbering.ranks(np.concatenate([near, favourites(bases, candidates, top)])))
+    if len(found) < top:  # nothing speaks for any more of them: some, so that there are as many as were asked for
+        others = free_ranks(np.sort(np.concatenate([known, found])), numbering.size, top - len(found))
+        found = np.sort(np.concatenate([found, others]))
+    return numbering.pairs(found)
 
 
 def shortlist_of_nodes(bases: FittedBases, candidates: Candidates, nodes: list[int], top: int) -> Pairs:
     """The same for each of some nodes, which come first in their pairs."""
-    top = max(top, PER_NODE)
-    scorers = [resource_allocation(bases.graph), *bases.row_scorers()]
-    lists = []
-    for scorer in scorers:
+    num_nodes, candidates = bases.graph.num_nodes, replace(candidates, ordered=False)
+    lists = [np.empty((0, 2), dtype=np.int64)]
+    for scorer in (_nearness(bases.graph, candidates), *bases.row_scorers()) if nodes else ():
         rows = scorer.rows()
+        excluded = candidates.excluded(rows.device)
         with torch.no_grad():
-            found = top_of_each_row(rows, top=top, rows=nodes, excluded=candidates.excluded(rows.device))
+            found = top_of_each_row(rows, top=max(top, PER_NODE), rows=nodes, excluded=excluded)
         lists.append(found.pairs.cpu().numpy())
     pairs = np.concatenate(lists)
-    codes = distinct(pairs[:, 0] * bases.graph.num_nodes + pairs[:, 1])
-    return np.stack(np.divmod(codes, bases.graph.num_nodes), axis=1)
+    return np.stack(np.divmod(distinct(pairs[:, 0] * num_nodes + pairs[:, 1]), num_nodes), axis=1)
 
 
-def _best_sharing(graph: Graph, candidates: Candidates, top: int) -> Pairs:
-    """Candidates that share a neighbour, the best by resource allocation; of a bipartite graph there are none."""
+def numbered(candidates: Candidates) -> tuple[Numbering, IntArray]:
+    """Numbers for all pairs that could be links, without regard to direction, and those of the known ones, sorted."""
+    known, sides = candidates.known, candidates.sides
+    if sides is not None:
+        return PairsAcross(sides), distinct(PairsAcross(sides).ranks(known[sides[known[:, 0]] != sides[known[:, 1]]]))
+    every = AllPairs(candidates.num_nodes)
+    return every, distinct(every.ranks(known[known[:, 0] != known[:, 1]]))
+
+
+def free_ranks(taken: IntArray, size: int, num: int | None = None) -> IntArray:
+    """The ranks below `size` that are not taken (sorted), or so many of them: at random, each once, always the same."""
+    free = size - len(taken)
+    if num is None or num >= free:
+        chosen = np.arange(free, dtype=np.int64)
+    else:
+        chosen = np.sort(np.random.default_rng(0).choice(free, size=num, replace=False))
+    return chosen + np.searchsorted(taken - np.arange(len(taken)), chosen, side="right")
+
+
+def _best_near(graph: Graph, candidates: Candidates, top: int) -> Pairs:
+    """Candidates sharing a neighbour, the best by resource allocation; of a bipartite graph, with a path of three."""
     if candidates.sides is not None:
-        return np.empty((0, 2), dtype=np.int64)
-    scorer: NeighbourScorer = resource_allocation(graph)
-    known = candidates.known[candidates.known[:, 0] != candidates.known[:, 1]]
-    ranks: IntArray = distinct(graph.all_pairs.ranks(known))
-    pairs = best_pairs(scorer.rows(), top, ranks)
+        paths = Paths.of(graph)
+        pairs = canonical(_best_of(paths, candidates, top))
+        return pairs[paths.logits(pairs) > 0]
+    scorer = resource_allocation(graph)
+    pairs = best_pairs(scorer.rows(), top, numbered(candidates)[1])
     return pairs[scorer.logits(pairs) > 0]
+
+
+def _nearness(graph: Graph, candidates: Candidates) -> RowScorer:
+    return resource_allocation(graph) if candidates.sides is None else Paths.of(graph)
+
+
+def _best_of(scorer: RowScorer, candidates: Candidates, top: int) -> Pairs:
+    """The best pairs of a scorer that is symmetric; in a graph with too many pairs, the best of some rows."""
+    rows, candidates = scorer.rows(), replace(candidates, ordered=False)
+    excluded, num_nodes = candidates.excluded(rows.device), rows.num_nodes
+    with torch.no_grad():
+        if num_pairs(num_nodes) <= MOST_PAIRS:
+            return top_of_all(rows, top=top, symmetric=True, excluded=excluded).pairs.cpu().numpy()
+        number = max(1, MOST_PAIRS // num_nodes)
+        chosen = np.sort(np.random.default_rng(0).choice(num_nodes, size=number, replace=False))
+        is_chosen = torch.zeros(num_nodes, dtype=torch.bool, device=rows.device)
+        is_chosen[torch.from_numpy(chosen)] = True
+        pairs, logits = torch.empty(0, 2, dtype=torch.int64, device=rows.device), torch.empty(0, device=rows.device)
+        for part in np.array_split(chosen, -(-number * num_nodes // BLOCK)):
+            found = top_of_each_row(rows, top=top, rows=part.tolist(), excluded=excluded)
+            once = ~is_chosen[found.pairs[:, 1]] | (found.pairs[:, 0] < found.pairs[:, 1])
+            pairs, logits = torch.cat([pairs, found.pairs[once]]), torch.cat([logits, found.logits[once]])
+            best = logits.argsort(descending=True, stable=True)[:top]
+            pairs, logits = pairs[best], logits[best]
+    return pairs.cpu().numpy()
