@@ -13,6 +13,7 @@ import pytest
 
 import vgae
 from command import assert_refused, run_vgae, strict_json
+from helpers import message_of
 from vgae.cli.stack_progress import REST, StackProgress, TimeLeft
 from vgae.runs.make import Destination
 
@@ -237,9 +238,9 @@ def test_bad_pairs_are_refused(folder: Path) -> None:
     [
         (("--model", "stack", "--bases", "vgea"), ("bases: 'vgea' is not one of", "neighbours")),
         (("--model", "stack", "--bases", ""), ("bases: there are none",)),
-        (("--model", "stack", "--bases", "degrees,degrees"), ("degrees is there twice",)),
-        (("--model", "stack", "--bases", "gae(depth=3)"), ("'depth=3'", "is not understood")),
-        (("--model", "stack", "--bases", "cosines", "--no-features"), ("cosines need features",)),
+        (("--model", "stack", "--bases", "degrees,degrees"), ("'degrees' is there twice",)),
+        (("--model", "stack", "--bases", "gae(depth=3)"), ("'depth=3'", "is not an option")),
+        (("--model", "stack", "--bases", "cosines", "--no-features"), ("'cosines' can do nothing without features",)),
         (("--model", "stack", "--folds", "1"), ("folds: a whole number from 2 to 1000 is needed",)),
         (("--model", "stack", "--bases", "degrees", "--folds", "999", "--out", "new"), ("folds",)),
         (("--model", "stack", "--latent-dim", "8"), ("--latent-dim: this option is not for --model stack", "--bases")),
@@ -353,9 +354,30 @@ def test_a_bar_follows_folds_that_were_there(capsys: pytest.CaptureFixture[str])
     shown.on_fold(0, restored=True)
     for name in ("a", "b"):
         shown.on_base(1, name)
+    shown.on_describing(1)
     shown.on_fold(1, restored=False)
     shown.on_base(2, "a")
     shown.on_meta()
     said = capsys.readouterr().err.splitlines()
     assert said == ["about the graph", "continuing after 1 fold of 2"]
-    assert shown.bar.tasks[0].fields["status"] == "meta-model and scores"
+    status = shown.bar.tasks[0].fields["status"]
+    assert status.startswith("meta-model and scores · about ")
+    assert status.endswith(" left")
+    assert shown.bar.tasks[0].completed == pytest.approx(8 / 9)
+
+
+def test_nodes_of_one_kind_have_no_link_to_explain() -> None:
+    links = vgae.Graph.from_edges([(0, 3), (1, 3), (0, 4), (2, 4)], num_nodes=5)
+    graph = links.with_parts(sides=np.array([0, 0, 0, 1, 1], dtype=np.int8))
+    model = vgae.Baseline("pa").fit(graph)
+    assert "links of a bipartite graph go across" in message_of(lambda: model.explain(0, 1))
+    assert model.explain(1, 4).pair.num_paths == 1
+
+
+def test_a_verdict_on_a_stack_in_python(folder: Path) -> None:
+    model = vgae.load(folder / "runs/links-stack")
+    found = vgae.verdict(model, model.run_.split)
+    (name,) = (row for row in found.table if row.startswith("best base: "))
+    assert found.table[name]["auc"] == max(each["auc"] for each in found.comparison.bases.values())
+    assert f"\n{name} " in (folder / "trained.txt").read_text()
+    assert any("the best of its bases" in sentence for sentence in found.sentences)

@@ -198,6 +198,8 @@ class LinkPredictor:
         """
         graph, top = self.graph_, whole_number(top, "top", 1)
         pair = find_pairs(graph, [(a, b)], ids=ids)
+        if graph.sides is not None and graph.sides[pair[0, 0]] == graph.sides[pair[0, 1]]:
+            raise InputError("Both nodes are of the same kind, and links of a bipartite graph go across.")
         names = getattr(getattr(getattr(self, "run_", None), "recipe", None), "features", ())
         found = import_module("vgae.baselines.explain").explain_pair(  # which few ask for
             graph.as_scored(symmetric=True),

@@ -59,6 +59,9 @@ class Progress:
     def on_base(self, fold: int, name: str) -> None:
         """A base is about to be fitted; the fold after the last is the whole graph."""
 
+    def on_describing(self, fold: int) -> None:
+        """The bases of a fold are fitted, and describe its pairs."""
+
     def on_fold(self, fold: int, *, restored: bool) -> None:
         """A fold is done, or was there already."""
 
@@ -120,6 +123,7 @@ class _Fold:
 def _describe_fold(fold: _Fold, bases: tuple[Base, ...], config: StackConfig, progress: Progress) -> FoldEvidence:
     links, seen = fold.links, fold.seen
     fitted = fit_bases(seen, bases, config.base_seeds, lambda name: progress.on_base(fold.number, name))
+    progress.on_describing(fold.number)
     best = favourites(fitted, Candidates.of(fold.known), FAVOURITES)
     seed = int(np.random.SeedSequence([config.seed, fold.number]).generate_state(1)[0])
     sample = sample_strata(fold.known, seen, best, _sizes(len(links)), seed=seed)

@@ -22,21 +22,21 @@ COUNTED = 200_000  # pairs outside the shortlist that stand for all of them in a
 PART = 500_000  # pairs that are described at a time, which bounds memory
 
 
-class _ScoredPairs:
-    """Logits of pairs that were listed before: lists of the same graph with other links known are nearly the same."""
+class _LastList:
+    """The pairs that were listed last and their logits: a list is ranked, and then counted.
+
+    Logits of other lists are of no use, though they hold the same pairs: what is described at the same time can change
+    the last bits of a logit, and what a stack says must not depend on what it was asked before.
+    """
 
     def __init__(self) -> None:
-        self.ranks: IntArray = np.empty(0, dtype=np.int64)  # sorted
-        self.known: FloatArray = np.empty(0, dtype=np.float32)
+        self.listed: Listed | None = None
 
-    def logits(self, ranks: IntArray, pairs: Pairs, score: Callable[[Pairs], FloatArray]) -> FloatArray:
-        """The logits of pairs with these ranks, which are sorted; those that are not known yet are scored."""
-        new = ~contains(self.ranks, ranks)
-        if new.any():
-            places = np.searchsorted(self.ranks, ranks[new])
-            scores = score(pairs[new])
-            self.ranks, self.known = (np.insert(self.ranks, places, ranks[new]), np.insert(self.known, places, scores))
-        return self.known[np.searchsorted(self.ranks, ranks)]
+    def of(self, pairs: Pairs, score: Callable[[Pairs], FloatArray]) -> Listed:
+        """The list of these pairs, which are scored unless they are those of the last one."""
+        if self.listed is None or not np.array_equal(self.listed.pairs, pairs):
+            self.listed = Listed(pairs, score(pairs))
+        return self.listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class FittedStack:
     bases: FittedBases
     meta: MetaModel
     symmetric: bool = True
-    scored: _ScoredPairs = field(default_factory=_ScoredPairs, repr=False)
+    last: _LastList = field(default_factory=_LastList, repr=False)
 
     @property
     def graph(self) -> Graph:
@@ -65,14 +65,13 @@ class FittedStack:
 
     def on(self, graph: Graph) -> FittedStack:
         """The same stack on another graph with the same features, or with more nodes and links."""
-        return replace(self, bases=self.bases.on(self.config.view(graph)), scored=_ScoredPairs())
+        return replace(self, bases=self.bases.on(self.config.view(graph)), last=_LastList())
 
     # ------------------------------------------------------------------------------------------------- the first stage
 
     def listed(self, candidates: Candidates, top: int = 0) -> Listed:
         """The pairs of the first stage and their logits."""
-        pairs = self.shortlist(candidates, top)
-        return Listed(pairs, self.scored.logits(self.graph.all_pairs.ranks(pairs), pairs, self.logits))
+        return self.last.of(self.shortlist(candidates, top), self.logits)
 
     def shortlist(self, candidates: Candidates, top: int = 0) -> Pairs:
         """The pairs of the first stage, each once and in the order of their ranks."""
