@@ -99,7 +99,7 @@ def test_bases_may_be_names_and_estimators(split: vgae.LinkSplit) -> None:
         ({"bases": "magic"}, "bases: 'magic' is not one of"),
         ({"bases": []}, "bases: there are none"),
         ({"bases": ["cn", 5]}, "bases: names are needed"),
-        ({"bases": "cn,cn"}, "bases: cn is there twice"),
+        ({"bases": "cn,cn"}, "bases: 'cn' is there twice"),
         ({"bases": ["cn", vgae.GAE(seed=1)]}, "bases: seed of a base cannot be given"),
         ({"bases": ["cn", vgae.GAE(early_stopping=1)]}, "bases: early_stopping of a base cannot be given"),
         ({"bases": "cn(top=3)"}, "bases: cn has no options"),
@@ -128,7 +128,7 @@ def test_graphs_from_which_nothing_can_be_learned(graph: vgae.Graph, words: str)
 
 def test_features_that_are_needed_and_not_there() -> None:
     graph = planted(feature_dim=0)
-    assert "need features, and the graph has none" in message_of(lambda: vgae.Stack(bases="cosines").fit(graph))
+    assert "can do nothing without features" in message_of(lambda: vgae.Stack(bases="cosines").fit(graph))
 
 
 def test_validation_links_of_the_graph_are_refused(split: vgae.LinkSplit) -> None:
@@ -206,7 +206,7 @@ def test_nodes_by_their_ids() -> None:
     found = model.recommend(2, nodes=["n3"])
     assert found.to_frame()["source"].tolist() == ["n3", "n3"]
     assert model.logits([("n3", "n4")]).shape == (1,)
-    assert model.explain("n3", "n4").evidence.nodes == ("n3", "n4")
+    assert model.explain("n3", "n4").pair.nodes == ("n3", "n4")
 
 
 # ------------------------------------------------------------------------------------------------------------ scores
@@ -241,10 +241,13 @@ def test_a_stack_is_a_scorer_with_a_first_stage(model: vgae.Stack, split: vgae.L
 
 
 def test_samples_of_links() -> None:
-    pairs, labels = vgae.link_samples(planted(), seed=0)
-    scores = cross_val_score(vgae.Stack(**CHEAP), pairs, labels, cv=vgae.LinkKFold(2))
-    assert len(scores) == 2
-    assert (scores > 0.5).all()
+    samples, labels = vgae.link_samples(planted(), seed=0)
+    folds = list(vgae.LinkKFold(2).split(samples, labels))
+    scores = cross_val_score(vgae.Stack(**CHEAP), samples, labels, cv=folds)
+    for (train, test), score in zip(folds, scores, strict=True):
+        model = vgae.Stack(**CHEAP).fit(samples[train].graph(labels[train] == 1))
+        held_out = vgae.HeldOut(*(samples.pairs[test[labels[test] == label]] for label in (1, 0)))
+        assert model.metrics(held_out)["auc"] == pytest.approx(score)
 
 
 # ----------------------------------------------------------------------------------------------------- probabilities
@@ -333,10 +336,13 @@ def test_what_is_explained_adds_up(split: vgae.LinkSplit, boosting: float) -> No
     model = vgae.Stack(**CHEAP | {"boosting": boosting}).fit(split.train, validation=split.val)
     (a, b), *_ = as_tuples(split.test.links)
     found = model.explain(a, b)
-    assert found.links.logits[0] == pytest.approx(found.mean + sum(found.added.values()), abs=1e-4)
-    assert list(found.added) == ["gae(iterations=5;latent_dim=4)", "neighbours", "degrees"]
-    assert found.values["cn"] == found.evidence.num_neighbours
-    assert found.evidence.degrees == tuple(np.diff(split.train.adjacency.indptr)[[a, b]])
+    assert found.mean is not None
+    assert found.logit == model.logits([(a, b)])[0]
+    assert found.logit == pytest.approx(found.mean + sum(part.adds for part in found.bases), abs=1e-4)
+    parts = {part.base: part.evidence for part in found.bases}
+    assert set(parts) == {"gae(iterations=5;latent_dim=4)", "neighbours", "degrees"}
+    assert parts["neighbours"]["cn"] == found.pair.num_neighbours
+    assert found.pair.degrees == tuple(np.diff(split.train.adjacency.indptr)[[a, b]])
     assert "two different nodes" in message_of(lambda: model.explain(3, 3))
 
 

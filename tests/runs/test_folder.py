@@ -16,8 +16,8 @@ from helpers import message_of
 from vgae.errors import InputError
 from vgae.io.plain import open_plain
 from vgae.runs import files as files_module
-from vgae.runs import opened as opened_module
 from vgae.runs import folder as folder_module
+from vgae.runs import opened as opened_module
 from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration
 from vgae.runs.folder import Stage, new_run_folder, stage_of
 from vgae.runs.opened import FILES

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stacking import SMALL, all_candidates, bipartite_graph, codes, random_graph, stack_of
 
 from helpers import small_graphs
-from stacking import SMALL, all_candidates, bipartite_graph, codes, random_graph, stack_of
 from vgae.baselines import BASELINES
 from vgae.baselines.paths import Paths
 from vgae.evaluation.all_pairs import Candidates

@@ -5,9 +5,9 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+from stacking import CHEAP_MODELS, SMALL, all_candidates, bipartite_graph, random_graph, stack_of
 
 from helpers import message_of
-from stacking import CHEAP_MODELS, SMALL, all_candidates, bipartite_graph, random_graph, stack_of
 from vgae.baselines import BASELINES
 from vgae.baselines.similarities import SIMILARITIES
 from vgae.errors import TrainingError

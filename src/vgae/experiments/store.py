@@ -17,13 +17,13 @@ from typing import Any
 
 from vgae.errors import InputError
 from vgae.experiments.results import DATASETS, FORMAT, Archive, Failure, GraphFacts, Result, Session, Task, is_graph_of
-from vgae.workers import WorkerKilledError, results_of
 from vgae.io.datasets import load_dataset
 from vgae.io.json_files import read_json, write_json
 from vgae.machine import describe_machine
 from vgae.memory import bytes_free
 from vgae.version import __version__
 from vgae.words import count
+from vgae.workers import WorkerKilledError, results_of
 
 MOST_RUNS = 10_000
 BYTES_OF_A_WORKER = 1.5e9  # at most, on the largest of the datasets

@@ -34,10 +34,10 @@ from vgae.runs.checks import HEADER, LATENT, check_keys, check_weights, has_boun
 from vgae.runs.opened import RunFiles
 from vgae.runs.run import SHA256
 from vgae.stack.bases import FittedBases
-from vgae.stack.config import Base, StackConfig, parse_base, split_bases
+from vgae.stack.config import Base, StackConfig
 from vgae.stack.meta import MetaModel, size_limit
 from vgae.stack.scorer import FittedStack
-from vgae.train.config import Config
+from vgae.train.config import Config, choose_device
 
 if TYPE_CHECKING:
     from vgae.io.recipe import FeatureRecipe
@@ -237,19 +237,28 @@ def _as_tensor(array: npt.NDArray[Any]) -> Tensor:
 
 def _stored_bases(config: StackConfig, facts: StackFacts, graph: Graph) -> tuple[Base, ...]:
     """The bases as they were when the stack was fitted."""
-    known = [parse_base(text) for text in split_bases(config.bases)]
-    bases = [base for base in known if graph.features is not None or not base.needs_features]
-    names = [base.text for base in bases]
+    bases = config.bases_for(graph)
     models = {base.text for base in bases if base.config is not None}
-    if set(facts.models) != models or not set(facts.dimensions) <= set(names) - models:
+    if set(facts.models) != models or not set(facts.dimensions) <= {base.text for base in bases} - models:
         raise InputError("config.json names other bases in facts than in stack; it is damaged or was edited")
-    found = tuple(replace(base, config=facts.models.get(base.text)) for base in bases)
+    device = _own_device(config.device)
+    configs = {name: replace(each, device=device) for name, each in facts.models.items()}
+    found = tuple(replace(base, config=configs.get(base.text)) for base in bases)
     columns = tuple(column for base in found for column in base.columns)
     if columns != facts.columns:
         raise InputError(
             "The evidence of this stack is other than what its bases give in this version of vgae; fit it again."
         )
     return found
+
+
+def _own_device(name: str) -> str:
+    """The device of that name or, where it is not there, such as another machine's GPU, auto."""
+    try:
+        choose_device(name)
+    except InputError:
+        return "auto"
+    return name
 
 
 def _limit(config: StackConfig, facts: StackFacts, bases: tuple[Base, ...], graph: Graph) -> int:
