@@ -139,10 +139,12 @@ def test_links_of_a_stack_are_recommended_and_predicted(folder: Path) -> None:
         asked = [word for node in nodes or () for word in ("--node", node)]
         result = run_vgae("recommend", "runs/links-stack", "--top", "4", "--json", *asked, cwd=folder)
         assert result.returncode == 0, result.stderr
-        found = strict_json(result.stdout)["links"]
+        content = strict_json(result.stdout)
+        found = content["links"]
         assert [[link["source"], link["target"]] for link in found] == best.ids.tolist()
         assert [link["logit"] for link in found] == pytest.approx(best.logits.tolist(), rel=1e-5)
         recall = model.first_stage_recall(model.run_.split.test, by_node=nodes is not None)
+        assert content["first_stage_recall"] == recall
         assert f"the first stage finds {100 * recall:.1f}% of the held-out links" in result.stderr
     (folder / "pairs.csv").write_text("source,target\n" + "".join(f"{i},{j}\n" for i, j in best.ids.tolist()))
     assert run_vgae("predict", "runs/links-stack", "pairs.csv", "--out", "scores.csv", cwd=folder).returncode == 0

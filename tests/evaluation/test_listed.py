@@ -191,3 +191,15 @@ class _Fixed:
     def logits(self, pairs: Pairs) -> npt.NDArray[np.float32]:
         np.testing.assert_array_equal(pairs, self.pairs)
         return self.values
+
+
+def test_a_list_is_the_same_whatever_was_listed_before(split: vgae.LinkSplit, stack: FittedStack) -> None:
+    candidates = Candidates.of(split.train)
+    fewer = Candidates.of(split.train, np.concatenate([split.train.links, split.val.links]))
+    first, other = stack.listed(candidates), stack.listed(fewer)
+    again = stack.listed(candidates)
+    assert first.logits.tobytes() == again.logits.tobytes()
+    assert stack.listed(candidates, 5) is again  # scored once
+    alone = FittedStack(stack.config, stack.bases, stack.meta)
+    assert alone.listed(fewer).logits.tobytes() == other.logits.tobytes()
+    assert set(map(tuple, other.pairs.tolist())) < set(map(tuple, first.pairs.tolist()))

@@ -1,7 +1,7 @@
 """What can be asked of a run, on its own graph or another one: `vgae embed`, `recommend`, `similar` and `predict`."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +14,7 @@ from vgae.cli.options import CsvOptions, DrawOptions, Json, LinkOutputOptions, O
 from vgae.errors import InputError
 from vgae.estimators.links import Links
 from vgae.estimators.stacked import StackPredictor
+from vgae.evaluation.all_pairs import FIRST_STAGE_RECALL
 from vgae.graph.lookup import find_node
 from vgae.io.embeddings import write_embeddings
 from vgae.io.exports import json_id, without_formulas, write_csv
@@ -58,19 +59,18 @@ def recommend(
     ids = fitted.graph_.ids
     nodes = range(len(ids)) if every_node else node or None
     links = fitted.recommend(top, nodes, samples=draws.samples, seed=draws.seed)
-    if isinstance(fitted, StackPredictor):
-        _note_recall(fitted, by_node=nodes is not None)
-    _give_links(links, ids, output)
+    about = _recall(fitted, by_node=nodes is not None) if isinstance(fitted, StackPredictor) else {}
+    _give_links(links, ids, output, about=about)
 
 
-def _note_recall(fitted: StackPredictor, *, by_node: bool) -> None:
-    """How many of the held-out links the first stage finds, which is what it may miss of others."""
+def _recall(fitted: StackPredictor, *, by_node: bool) -> dict[str, Any]:
+    """How many of the held-out links the first stage finds, which is what it may miss of others; said, and as data."""
     held_out = fitted.run_.split.test or fitted.run_.split.val
-    if len(held_out.links) and fitted.on_own_graph:
-        recall = fitted.first_stage_recall(held_out, by_node=by_node)
-        note(
-            f"the first stage finds {100 * recall:.1f}% of the held-out links; a pair that it misses is not recommended"
-        )
+    if not (len(held_out.links) and fitted.on_own_graph):
+        return {}
+    recall = fitted.first_stage_recall(held_out, by_node=by_node)
+    note(f"the first stage finds {100 * recall:.1f}% of the held-out links; a pair that it misses is not recommended")
+    return {FIRST_STAGE_RECALL: recall}
 
 
 def similar(
@@ -114,10 +114,18 @@ def predict(
     _give_links(fitted.predict_links(index, samples=draws.samples, seed=draws.seed), ids, output, known=True)
 
 
-def _give_links(links: Links, ids: Sequence[Any], output: LinkOutputOptions, *, known: bool = False) -> None:
+def _give_links(
+    links: Links,
+    ids: Sequence[Any],
+    output: LinkOutputOptions,
+    *,
+    known: bool = False,
+    about: Mapping[str, Any] | None = None,
+) -> None:
     """Pairs with probability, logit and, over draws, std: into a csv file, as JSON, or as a table.
 
-    `known` adds a column that says which pairs are known already; of recommended links, none is.
+    `known` adds a column that says which pairs are known already; of recommended links, none is. `about` is what JSON
+    has beside the links.
     """
     numbers = {"probability": links.probabilities, "logit": links.logits}
     if links.std is not None:
@@ -136,7 +144,7 @@ def _give_links(links: Links, ids: Sequence[Any], output: LinkOutputOptions, *, 
         write_csv(output.out, columns, rows(without_formulas(ids) if output.spreadsheet_safe else ids))
     if output.json:
         found = rows([json_id(name) for name in ids], lambda text: float(text) if text else None)
-        print_json({"links": [dict(zip(columns, row, strict=True)) for row in found]})
+        print_json({"links": [dict(zip(columns, row, strict=True)) for row in found], **(about or {})})
     elif output.out is not None:
         note(f"wrote {count(len(links), 'link')} to {output.out}")
     else:

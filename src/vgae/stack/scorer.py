@@ -11,7 +11,7 @@ import numpy.typing as npt
 from vgae.evaluation.all_pairs import Candidates, Listed
 from vgae.evaluation.histogram import Histogram
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import IntArray, Pairs, contains, distinct
+from vgae.graph.pairs import Pairs, distinct
 from vgae.stack.bases import FittedBases, FloatArray, by_base
 from vgae.stack.config import StackConfig
 from vgae.stack.meta import MetaModel
