@@ -153,8 +153,8 @@ def test_recommended_are_the_best_of_all_pairs(split: vgae.LinkSplit, bases: str
     assert as_tuples(model.recommend(25).pairs) == best_of(model, candidates, 25)
     assert len(model.recommend(10_000)) == len(candidates)
     found = model.recommend(4, nodes=[7, 2, 30])
-    expected = []
-    for node in (7, 2, 30):
+    expected: list[tuple[int, int]] = []
+    for node in [7, 2, 30]:
         own = [(node, first + second - node) for first, second in candidates if node in (first, second)]
         expected += best_of(model, own, 4)
     assert as_tuples(found.pairs) == expected

@@ -134,6 +134,14 @@ def test_what_is_in_the_folder(saved: Path) -> None:
     assert "this run is of a stack, which has no training" in message_of(lambda: read_run(saved))
 
 
+def test_a_device_that_is_not_there_becomes_auto(model: vgae.Stack, run: Path) -> None:
+    edit(run, stack__device="cuda:99")
+    loaded = vgae.load(run)
+    assert loaded.device == "auto"
+    assert loaded.logits(ALL).tobytes() == model.logits(ALL).tobytes()
+    assert all(base.config.device == "auto" for base in loaded.stack_.bases.bases if base.config is not None)
+
+
 def test_a_stack_of_an_earlier_preset_is_built_as_it_was(run: Path) -> None:
     """What a base's name means may change; config.json says what it meant."""
     content = json.loads((run / "config.json").read_text())

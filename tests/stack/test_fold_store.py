@@ -29,7 +29,7 @@ from vgae.runs.make_stack import StackReporter, make_stack_run
 from vgae.runs.opened import file_hash
 from vgae.runs.stack_run import StackRun
 from vgae.stack.config import StackConfig
-from vgae.stack.fit import fit_stack
+from vgae.stack.fit import FoldEvidence, fit_stack
 from vgae.train.config import Config
 
 CONFIG = StackConfig(
@@ -322,7 +322,7 @@ def replace_fold(folder: Path, **changes: Callable[[torch.Tensor], torch.Tensor]
     """Change arrays of the first fold, and have checkpoint.json vouch for them."""
     path = folder / "fold-0.safetensors"
     arrays = load_file(path)
-    save_file({name: changes.get(name, lambda x: x)(array) for name, array in arrays.items()}, path)
+    save_file(arrays | {name: change(arrays[name]) for name, change in changes.items()}, path)
     change_description(folder, sha256={"0": file_hash(path)})
 
 
@@ -397,7 +397,7 @@ def test_seconds_of_all_processes_count(tmp_path: Path, split: vgae.LinkSplit) -
 
 def test_evidence_that_is_missing_is_saved_as_such(tmp_path: Path, split: vgae.LinkSplit) -> None:
     fingerprint = StackFingerprint.of(split.train, CONFIG)
-    found = fold_store.FoldEvidence(
+    found = FoldEvidence(
         np.array([[np.nan] * fingerprint.num_columns, [np.inf] * fingerprint.num_columns], dtype=np.float32),
         np.array([1, 0], dtype=np.uint8),
         np.array([1.0, 1e9]),
