@@ -13,8 +13,8 @@ import vgae
 from vgae.errors import InputError
 from vgae.io.tables import read_any
 from vgae.runs.files import read_run, write_run
-from vgae.runs.opened import FILES
 from vgae.runs.folder import finished_run, new_run_folder
+from vgae.runs.opened import FILES
 
 
 @pytest.fixture(scope="module")
