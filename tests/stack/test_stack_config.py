@@ -9,6 +9,7 @@ from helpers import message_of
 from vgae.baselines import BASELINES
 from vgae.baselines.similarities import SIMILARITIES
 from vgae.graph.graph import Graph
+from vgae.model.spec import find
 from vgae.stack.config import (
     DEFAULT_BASES,
     MODELS,
@@ -19,7 +20,6 @@ from vgae.stack.config import (
     parse_base,
     split_bases,
 )
-from vgae.model.spec import find
 from vgae.train.config import Config
 from vgae.train.presets import ACCURATE, STACK_MODELS
 
