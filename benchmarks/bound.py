@@ -22,11 +22,11 @@ import torch
 
 import vgae
 from vgae.evaluation.evaluate import evaluate_split
-from vgae.experiments.workers import results_of
 from vgae.objective.collapse import Activity
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
+from vgae.workers import results_of
 
 SPHERE = {"posterior": "power_spherical", "decoder": "scaled:scale=5"}
 ROWS: dict[str, dict[str, str]] = {

@@ -14,6 +14,7 @@ LAYERS = [
     "screen",
     "memory",
     "machine",
+    "workers",
     "options",
     "graph",
     "io",

@@ -20,6 +20,7 @@ register_hooks()
 if TYPE_CHECKING:
     from vgae.estimators.base import GAE, VGAE, load
     from vgae.estimators.baseline import Baseline
+    from vgae.estimators.stack import Stack
     from vgae.evaluation.evaluate import evaluate
     from vgae.evaluation.heart import heart_negatives
     from vgae.evaluation.labels import evaluate_labels
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from vgae.io.graphs import write_graph
     from vgae.io.tables import read_graph
     from vgae.report.verdict import verdict
+    from vgae.search.tune import tune
 
 __all__ = [
     "GAE",
@@ -48,6 +50,7 @@ __all__ = [
     "LinkSamples",
     "LinkShuffleSplit",
     "LinkSplit",
+    "Stack",
     "TrainingError",
     "VgaeError",
     "__version__",
@@ -64,6 +67,7 @@ __all__ = [
     "split_by_time",
     "split_links",
     "stochastic_block_model",
+    "tune",
     "verdict",
     "write_graph",
 ]
@@ -80,6 +84,7 @@ _LATER = {
     "LinkSamples": "vgae.graph.samples",
     "LinkShuffleSplit": "vgae.graph.folds",
     "LinkSplit": "vgae.graph.split",
+    "Stack": "vgae.estimators.stack",
     "evaluate": "vgae.evaluation.evaluate",
     "evaluate_labels": "vgae.evaluation.labels",
     "evaluate_protocol": "vgae.evaluation.protocols",
@@ -93,6 +98,7 @@ _LATER = {
     "split_by_time": "vgae.graph.given",
     "split_links": "vgae.graph.split",
     "stochastic_block_model": "vgae.graph.synthetic",
+    "tune": "vgae.search.tune",
     "verdict": "vgae.report.verdict",
     "write_graph": "vgae.io.graphs",
 }

@@ -275,10 +275,16 @@ def test_similarities_of_features_need_features() -> None:
 
 def test_few_starts_serve_pairs_that_share_an_end() -> None:
     pairs = np.array([(node, 50) if node % 2 else (50, node) for node in range(40)] + [(60, 61)])
-    degrees = np.arange(100)
-    starts, ends = starts_first(pairs, degrees)
-    assert set(starts.tolist()) == {50, 61}
+    starts, ends = starts_first(pairs, np.ones(100), np.zeros(100))
+    assert set(starts.tolist()) == {50, 60}
     np.testing.assert_array_equal(np.sort(np.stack([starts, ends], axis=1)), np.sort(pairs))
+
+
+def test_a_start_is_the_end_that_makes_less_work() -> None:
+    of_start, of_end = np.array([10.0, 4.0, 30.0, 30.0]), np.array([1.0, 9.0, 1.0, 2.0])
+    # 0 is in two pairs, so that each takes half of its work: 5 + 9 against 4 + 1, and 5 + 1 against 30 + 1.
+    starts, _ = starts_first(np.array([(0, 1), (0, 2), (3, 2)]), of_start, of_end)
+    assert starts.tolist() == [1, 0, 2]  # and 30 + 1 against 15 + 2
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])

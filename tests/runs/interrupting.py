@@ -4,22 +4,19 @@ The command is run in forks of this process, as in killing.py. Ctrl-C comes befo
 an exception right there, or after it, as a signal.
 """
 
-import io
 import json
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from killing import EVENTS, ending_of, vgae_train
+from killing import EVENTS, ending_of, load_everything, vgae_train
 
 import vgae
-from vgae.cli.app import main
 
 OPTIONS = ["--iterations", "2", "--hidden-dim", "4", "--latent-dim", "2"]
 CHECKPOINTS = ["--checkpoint-every", "0"]
@@ -101,7 +98,5 @@ def interrupt_everywhere(place: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     where = Path(sys.argv[1])
     vgae.write_graph(where / "graph.npz", vgae.stochastic_block_model(60, 3, feature_dim=5, seed=4))
-    sys.argv[1:] = ["train", str(where / "graph.npz"), "--out", str(where / "first"), "--json"]
-    with redirect_stdout(io.StringIO()):
-        main()  # so that what is loaded only when it is used is there before the forks
+    load_everything(where / "graph.npz")
     print(json.dumps(interrupt_everywhere(where)))

@@ -3,6 +3,7 @@
 Python and torch are loaded once; every training is the command, run in a fork of this process, with one thread.
 """
 
+import gc
 import io
 import json
 import os
@@ -19,6 +20,7 @@ from typing import Any
 os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}  # neither threads nor a GPU survive a fork
 
 import numpy as np
+import pytest
 from powercut import what_is_read
 
 import vgae
@@ -33,6 +35,15 @@ OPTIONS = {
 }
 KILLS = 4  # of each of these
 EVENTS = ("open", "os.mkdir", "os.remove", "os.rename", "os.rmdir")  # what Python tells before it does it
+
+
+def load_everything(graph: Path) -> None:
+    """Train once, so that what is loaded only when it is used is there before the forks, which leave it alone."""
+    sys.argv[1:] = ["train", str(graph), "--out", str(graph.with_name("first")), "--json"]
+    with redirect_stdout(io.StringIO()):
+        main()
+    gc.freeze()  # what is never collected is not copied for each fork
+    pytest.MonkeyPatch().setattr(os, "fsync", lambda _: None)  # a kill loses nothing that was written
 
 
 def vgae_train(folder: Path, *options: str, before: Callable[[], None] = lambda: None) -> int:
@@ -167,9 +178,6 @@ def state_of(run: Path, old: tuple[Any, ...], whole: tuple[Any, ...]) -> str:
 if __name__ == "__main__":
     where = Path(sys.argv[2])
     vgae.write_graph(where / "graph.npz", vgae.stochastic_block_model(150, 3, feature_dim=20, seed=4))
-    job_name = sys.argv[1]
-    sys.argv[1:] = ["train", str(where / "graph.npz"), "--out", str(where / "first"), "--json"]
-    with redirect_stdout(io.StringIO()):
-        main()  # so that what is loaded only when it is used is there before the forks
-    job = kill_at_random_moments if job_name == "moments" else kill_at_every_step
+    job = kill_at_random_moments if sys.argv[1] == "moments" else kill_at_every_step
+    load_everything(where / "graph.npz")
     print(json.dumps(job(where)))

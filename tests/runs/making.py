@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import vgae
-from vgae.runs.files import FILES
 from vgae.runs.folder import RunWriter
 from vgae.runs.make import Destination, Source, make_run
+from vgae.runs.opened import FILES
 from vgae.runs.run import Run
 from vgae.train.callbacks import Callback
 from vgae.train.config import Config

@@ -13,7 +13,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from vgae.io.json_files import hash_json
-from vgae.runs.files import DESCRIBED, FILES
+from vgae.runs.files import DESCRIBED
+from vgae.runs.opened import FILES
 
 
 def edit(run: Path, **changes: Any) -> None:

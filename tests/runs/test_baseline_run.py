@@ -13,7 +13,8 @@ import vgae
 from helpers import message_of
 from vgae.io.json_files import hash_json
 from vgae.runs.baseline_run import BaselineConfig, BaselineRun
-from vgae.runs.files import DESCRIBED, file_hash, read_any_run, read_run
+from vgae.runs.files import DESCRIBED, read_any_run, read_run
+from vgae.runs.opened import file_hash
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """A run folder among others: readers while it is replaced, two writers, and files that are not vgae's."""
 
-import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,13 +18,8 @@ from vgae.io.plain import open_plain
 from vgae.runs import files as files_module
 from vgae.runs import folder as folder_module
 from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration
-from vgae.runs.files import FILES
 from vgae.runs.folder import Stage, new_run_folder, stage_of
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+from vgae.runs.opened import FILES
 
 
 @pytest.fixture(scope="module")

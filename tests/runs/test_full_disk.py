@@ -24,11 +24,6 @@ from vgae.runs.folder import new_run_folder
 from vgae.train.callbacks import Callback
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-
-
 @pytest.fixture(scope="module")
 def split() -> vgae.LinkSplit:
     return small_split()

@@ -12,9 +12,10 @@ import pytest
 
 import vgae
 from vgae.errors import InputError
-from vgae.runs.files import FILES, write_run
+from vgae.runs.files import write_run
 from vgae.runs.folder import new_run_folder
 from vgae.runs.lock import locked
+from vgae.runs.opened import FILES
 
 
 def test_second_writer_is_refused_until_the_first_is_gone_even_if_killed(tmp_path: Path) -> None:

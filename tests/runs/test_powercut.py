@@ -1,6 +1,5 @@
 """A power cut at any moment: the folder holds the old run, or the new one, or what a resumed training makes of it."""
 
-import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -17,12 +16,6 @@ from vgae.runs.checkpoint import saved_iteration
 from vgae.train.config import Config
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it learns from /proc which file is flushed")
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flushes are recorded where they matter; the real disk is not the one that is tested."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,12 +25,14 @@ from tampering import (
 )
 
 import vgae
+from command import assert_refused, run_vgae
 from helpers import message_of, put_odd
 from vgae.evaluation.evaluate import evaluate_split
 from vgae.io.json_files import hash_json
 from vgae.io.tables import read_any
-from vgae.runs.files import DESCRIBED, FILES
+from vgae.runs.files import DESCRIBED
 from vgae.runs.folder import Stage, finished_run, new_run_folder, stage_of
+from vgae.runs.opened import FILES
 from vgae.train.config import Config
 
 
@@ -245,13 +246,9 @@ def test_recipe_that_does_not_make_the_features_is_refused(tmp_path: Path, chang
 )
 def test_command_refuses_a_tampered_run(run: Path, how: Callable[[Path], None], command: list[str], words: str) -> None:
     how(run)
-    done = subprocess.run(
-        [sys.executable, "-m", "vgae", *command], cwd=run.parent, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.splitlines()) == 1
+    done = run_vgae(*command, cwd=run.parent)
+    assert_refused(done, words)
     assert done.stderr.startswith("vgae: run")
-    assert words in done.stderr
     assert [path.name for path in run.parent.iterdir()] == ["run"]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,9 +27,9 @@ from vgae.baselines.heuristics import (
 from vgae.baselines.pagerank import Walks
 from vgae.baselines.paths import Paths
 from vgae.errors import InputError
-from vgae.evaluation.all_pairs import Candidates, sweep, top_metrics
+from vgae.evaluation.all_pairs import Candidates, ListScorer, Ranker, sweep, top_metrics
 from vgae.evaluation.bootstrap import ERRORS, Difference, bootstrap
-from vgae.evaluation.evaluate import RowScorer
+from vgae.evaluation.evaluate import RowScorer, Scorer
 from vgae.evaluation.metrics import Scores, auc_and_ap
 from vgae.evaluation.spread import Spread
 from vgae.graph.graph import Graph
@@ -47,7 +48,7 @@ MOST_LOOKUPS = 20_000_000  # neighbours to look up for these pairs
 MOST_NODES = 30_000  # of a graph whose pairs are all scored by the model
 MOST_NODES_PAIR_BY_PAIR = 3_000  # the same for a decoder without factors
 MOST_WORK = 50_000_000  # additions for all pairs that share a neighbour
-MOST_PASSES = 200_000_000_000  # additions in passes over all links, for the walks and paths of these pairs
+MOST_PASSES = 100_000_000_000  # additions in passes over all links, for the walks and paths of these pairs
 MOST_FEATURES = 50_000_000  # numbers in the rows of features of these pairs
 
 HEURISTICS: dict[str, Callable[[Graph], NeighbourScorer | DegreeScorer]] = {
@@ -79,6 +80,8 @@ class Comparison:
     num_without_links: int  # of the held-out links, those with an end that has no link in the training graph
     variants: dict[str, Metrics] = field(default_factory=dict)
     variant_differences: dict[str, Difference] = field(default_factory=dict)  # in AUC, the variant's less the model's
+    bases: dict[str, Metrics] = field(default_factory=dict)  # of what the model is made of, AUC and AP of each alone
+    best_base: tuple[str, Difference] | None = None  # the best of them by AUC, and the model's AUC less its own
     notes: tuple[str, ...] = ()
 
     @property
@@ -121,10 +124,19 @@ class Comparison:
         return max(scored, key=scored.__getitem__) if scored else None
 
 
-def compare(scorer: RowScorer, split: LinkSplit, variants: Mapping[str, RowScorer] | None = None) -> Comparison:
+@runtime_checkable
+class MadeOfEvidence(Scorer, Protocol):
+    """A scorer that is made of others, and says what each of them says."""
+
+    def evidence_by_column(self, pairs: Pairs) -> Mapping[str, Scores]:
+        """A score of each of them for each pair."""
+
+
+def compare(scorer: Ranker, split: LinkSplit, variants: Mapping[str, Ranker] | None = None) -> Comparison:
     """Compare a model with the heuristics on a split's test pairs or, where it has none, its validation pairs.
 
-    `variants` are other models of the same split, by name, that stand beside it.
+    `variants` are other models of the same split, by name, that stand beside it; of a model that is made of others,
+    these do too.
     """
     graph = split.train
     kind, held_out = ("test", split.test) if split.test else ("validation", split.val)
@@ -139,6 +151,7 @@ def compare(scorer: RowScorer, split: LinkSplit, variants: Mapping[str, RowScore
     heuristics = {name: auc_and_ap(*each) for name, each in scores.items()}
     model = _split_scores(scorer, used)
     others = {name: _split_scores(each, used) for name, each in (variants or {}).items()}
+    bases = _evidence_scores(scorer, used)
     precision, top_notes = top.of(scorer)
     for name, make in HEURISTICS.items() if precision else ():
         more, of_heuristic = top.of(make(graph))
@@ -158,9 +171,10 @@ def compare(scorer: RowScorer, split: LinkSplit, variants: Mapping[str, RowScore
         is_complete=is_complete,
         num_without_links=int((neighbourhoods.degrees[used.links] == 0).any(axis=1).sum()),
         variants={name: auc_and_ap(*others[name]) | top.of(each)[0] for name, each in (variants or {}).items()},
+        bases={name: auc_and_ap(*each) for name, each in bases.items()},
         notes=(*notes, *top_notes),
     )
-    return _with_errors(found, model, scores, others)
+    return _with_best_base(_with_errors(found, model, scores, others), model, bases)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +205,7 @@ def score_baselines(scorers: Mapping[str, RowScorer], split: LinkSplit) -> Basel
     return BaselineScores(kind, scores, chance, tuple(notes))
 
 
-def _spread(scorer: RowScorer, num_nodes: int) -> Spread:
+def _spread(scorer: Ranker, num_nodes: int) -> Spread:
     """The spread of the logits of random pairs."""
     drawn = np.random.default_rng(0).integers(0, num_nodes, (NUM_DRAWN, 2))
     apart = drawn[drawn[:, 0] != drawn[:, 1]]
@@ -201,9 +215,19 @@ def _spread(scorer: RowScorer, num_nodes: int) -> Spread:
 # -------------------------------------------------------------------------------------------------------------- scores
 
 
-def _split_scores(scorer: RowScorer, held_out: HeldOut) -> tuple[Scores, Scores]:
-    logits = scorer.logits(held_out.pairs)
+def _split_scores(scorer: Ranker, held_out: HeldOut) -> tuple[Scores, Scores]:
+    return _by_label(scorer.logits(held_out.pairs), held_out)
+
+
+def _by_label(logits: Scores, held_out: HeldOut) -> tuple[Scores, Scores]:
     return logits[held_out.labels], logits[~held_out.labels]
+
+
+def _evidence_scores(scorer: Ranker, held_out: HeldOut) -> dict[str, tuple[Scores, Scores]]:
+    """The scores of links and of non-links by whatever a model is made of."""
+    if not isinstance(scorer, MadeOfEvidence):
+        return {}
+    return {name: _by_label(each, held_out) for name, each in scorer.evidence_by_column(held_out.pairs).items()}
 
 
 def _heuristic_scores(
@@ -219,7 +243,7 @@ def _heuristic_scores(
         cosine = FeatureScorer.of(graph)
         if cosine.num_numbers(held_out.pairs) <= MOST_FEATURES:
             logits[COSINE] = cosine.logits(held_out.pairs)
-    return {name: (each[held_out.labels], each[~held_out.labels]) for name, each in logits.items()}
+    return {name: _by_label(each, held_out) for name, each in logits.items()}
 
 
 def _limited(held_out: HeldOut, neighbourhoods: Neighbourhoods) -> tuple[HeldOut, tuple[str, ...]]:
@@ -265,11 +289,12 @@ class _Top:
         """The K for which all K best pairs could be links."""
         return tuple(k for k in TOP if k <= len(self.links)) or (len(self.links),)
 
-    def of(self, scorer: RowScorer) -> tuple[Metrics, tuple[str, ...]]:
+    def of(self, scorer: Ranker) -> tuple[Metrics, tuple[str, ...]]:
         """Precision at each K over all candidates; nothing but a note if that takes too long."""
         if isinstance(scorer, NeighbourScorer | DegreeScorer):
             return self._of_heuristic(scorer)
-        most = MOST_NODES if isinstance(scorer.rows(), Factors) else MOST_NODES_PAIR_BY_PAIR
+        is_fast = isinstance(scorer, ListScorer) or isinstance(scorer.rows(), Factors)
+        most = MOST_NODES if is_fast else MOST_NODES_PAIR_BY_PAIR
         if self.graph.num_nodes > most:
             return {}, (f"Precision at K is left out for more than {most:,} nodes; vgae evaluate computes it.",)
         found = sweep(scorer, self.candidates, self.links, max(self.wanted))
@@ -324,3 +349,15 @@ def _with_errors(
             for name, each in of_variants.items()
         },
     )
+
+
+def _with_best_base(
+    found: Comparison, model: tuple[Scores, Scores], bases: dict[str, tuple[Scores, Scores]]
+) -> Comparison:
+    """The same with the difference to the best of what the model is made of."""
+    if not bases:
+        return found
+    best = max(bases, key=lambda name: found.bases[name]["auc"])
+    of_model, of_best = bootstrap([model, bases[best]])
+    difference = found.model["auc"] - found.bases[best]["auc"]
+    return replace(found, best_base=(best, Difference(difference, float((of_model["auc"] - of_best["auc"]).std()))))

@@ -18,8 +18,7 @@ import torch
 
 from vgae.baselines.best_pairs import BLOCK, work_of
 from vgae.baselines.heuristics import DegreeScorer, NeighbourScorer, chunks
-from vgae.evaluation.all_pairs import Candidates, census
-from vgae.evaluation.evaluate import RowScorer
+from vgae.evaluation.all_pairs import Candidates, Ranker, census
 from vgae.evaluation.histogram import Histogram, bins_of
 from vgae.evaluation.metrics import Scores
 from vgae.graph.pairs import IntArray, num_pairs
@@ -63,7 +62,7 @@ def count_scores(scorer: NeighbourScorer | DegreeScorer, candidates: Candidates,
     return _without(counts, scorer.logits(known))
 
 
-def count_all(scorer: RowScorer, candidates: Candidates) -> Histogram:
+def count_all(scorer: Ranker, candidates: Candidates) -> Histogram:
     """How often each score occurs among all candidates, by the shortest way there is."""
     cheap = isinstance(scorer, DegreeScorer) or (isinstance(scorer, NeighbourScorer) and work(scorer) <= MOST_WORK)
     if not cheap or not isinstance(scorer, NeighbourScorer | DegreeScorer):

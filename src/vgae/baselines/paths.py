@@ -67,9 +67,8 @@ class Paths(Similarity):
 
     def work(self, pairs: Pairs) -> float:
         """Additions in passes over the links that these pairs take, or what takes as long."""
-        starts, ends = starts_first(pairs, self.degrees)
-        first = np.minimum(self._work[np.unique(starts)], DENSE_SHARE * self.steps.nnz).sum()
-        return float(first + self.degrees[ends].sum()) / DENSE_SHARE
+        starts, ends = self._ends(pairs)
+        return float(self._work_of_start[np.unique(starts)].sum() + self.degrees[ends].sum()) / DENSE_SHARE
 
     def rows(self) -> PathRows:
         """The same for all pairs of some rows."""
@@ -88,12 +87,22 @@ class Paths(Similarity):
         return np.asarray(pattern @ self.degrees.astype(np.float64)).astype(np.int64)
 
     @cached_property
+    def _work_of_start(self) -> Doubles:
+        """The same in whichever way is less."""
+        work: Doubles = np.minimum(self._work, DENSE_SHARE * self.steps.nnz)
+        return work
+
+    def _ends(self, pairs: Pairs) -> tuple[IntArray, IntArray]:
+        """The end of each pair that two steps start from, and the one that the third step leads to."""
+        return starts_first(pairs, self._work_of_start, self.degrees.astype(np.float64))
+
+    @cached_property
     def matrix(self) -> SparseMatrix:
         """S, for products with dense matrices."""
         return SparseMatrix(self.steps, symmetric=True)
 
     def _describe(self, pairs: Pairs) -> list[Doubles]:
-        starts, ends = starts_first(pairs, self.degrees)
+        starts, ends = self._ends(pairs)
         found = np.zeros(len(pairs))
         far = self._work[starts] > DENSE_SHARE * self.steps.nnz
         wide, narrow = np.flatnonzero(far), np.flatnonzero(~far & (self._work[starts] > 0))

@@ -88,15 +88,14 @@ def normalized_adjacency(graph: Graph, *, self_loops: bool = False) -> sp.csr_ar
     return normalized
 
 
-def starts_first(pairs: Pairs, degrees: IntArray) -> tuple[IntArray, IntArray]:
-    """The two ends of each pair: first the one to start at, so that few different starts serve all pairs.
+def starts_first(pairs: Pairs, of_start: Doubles, of_end: Doubles) -> tuple[IntArray, IntArray]:
+    """The two ends of each pair: first the one to start at, by the work of each node as a start and as an end.
 
-    That is the end which more of the pairs have; of two with equally many, the one with more links.
+    Pairs that start at the same node share that work, so that what many pairs have in common becomes their start.
     """
     first, second = pairs[:, 0], pairs[:, 1]
-    uses = np.bincount(pairs.ravel(), minlength=len(degrees))
-    more, equal = uses[first] > uses[second], uses[first] == uses[second]
-    keep = more | (equal & (degrees[first] >= degrees[second]))
+    share = of_start / np.maximum(np.bincount(pairs.ravel(), minlength=len(of_start)), 1)
+    keep = share[first] + of_end[second] <= share[second] + of_end[first]
     return np.where(keep, first, second), np.where(keep, second, first)
 
 

@@ -5,7 +5,8 @@ nothing else there. Exit codes are listed in vgae.cli.exits.
 
 A command is the function of its name in the module that the table below names. The module is loaded, and the command's
 options are built, when the command is called: `vgae --help` needs neither, and a part of a model that is registered
-before the call is among the options.
+before the call is among the options. A model with options of its own, as a stack has, has a function of its own for a
+command too, which is taken where --model names it.
 """
 
 import os
@@ -40,11 +41,15 @@ class CommandEntry:
 
     module: str
     help: str
+    epilog: str | None = None
 
 
 COMMANDS = {
     "train": CommandEntry(
-        "vgae.cli.train", "Train a model on a graph, save it as a run, and say how it compares with cheap heuristics."
+        "vgae.cli.train",
+        "Train a model on a graph, save it as a run, and say how it compares with cheap heuristics.",
+        "--model stack trains many models and learns how far to trust each of them; it has options of its own: "
+        "vgae train --model stack --help.",
     ),
     "evaluate": CommandEntry(
         "vgae.cli.evaluate", "Score a run on its held-out links: AUC, AP, MRR, Hits@K, and calibration."
@@ -63,6 +68,10 @@ COMMANDS = {
         "vgae.cli.cluster", "Put the nodes into clusters: those of a mixture prior, or by k-means; compare with labels."
     ),
     "predict": CommandEntry("vgae.cli.links", "Give the probability of a link for each pair of a table."),
+    "explain": CommandEntry(
+        "vgae.cli.explain",
+        "Say what speaks for a link between two nodes: base by base of a stack; common neighbours, paths, features.",
+    ),
     "baseline": CommandEntry(
         "vgae.cli.baselines",
         "Score a baseline on the split that train uses, or all of them: sc, dw, cn, aa, ra, pa.",
@@ -70,20 +79,44 @@ COMMANDS = {
     "reproduce": CommandEntry(
         "vgae.cli.paper", "Run the paper's Table 1 and Figure 1 again; results in the folder are not computed twice."
     ),
+    "tune": CommandEntry(
+        "vgae.cli.tune",
+        "Search for the parts and options that suit a graph, by its validation links alone; an option that is given "
+        "has that value in all trials.",
+    ),
     "models": CommandEntry(
         "vgae.cli.models",
         "Score every part of a model on ten splits of each dataset; may be interrupted like reproduce.",
     ),
-    "report": CommandEntry(
-        "vgae.cli.paper", "Write a page about reproductions of the paper or the scores of models, in Markdown."
+    "accuracy": CommandEntry(
+        "vgae.cli.accuracy",
+        "Score models, presets, the stack and baselines by several protocols; may be interrupted like reproduce.",
     ),
-    "plan": CommandEntry("vgae.cli.plan", "Estimate time and memory of a training on this machine, before it is run."),
+    "report": CommandEntry(
+        "vgae.cli.paper",
+        "Write a page about reproductions of the paper, the scores of models or accuracy, in Markdown.",
+    ),
+    "plan": CommandEntry(
+        "vgae.cli.plan",
+        "Estimate time and memory of a training on this machine, before it is run.",
+        "--model stack has options of its own: vgae plan --model stack --help.",
+    ),
     "parts": CommandEntry(
         "vgae.cli.parts", "List the parts that a model can be made of: equations, options, and what goes together."
     ),
     "datasets": CommandEntry("vgae.cli.datasets", "List the datasets that train knows by name."),
 }
 
+STACK = "stack"
+BY_MODEL = {  # what a command is for the models that have options of their own
+    "train": {
+        STACK: CommandEntry(
+            "vgae.cli.stack",
+            "Train a stack: many models and similarities, and how far to trust each of them, learned by cross-fitting.",
+        )
+    },
+    "plan": {STACK: CommandEntry("vgae.cli.stack", "Estimate time and memory of a stack on this machine.")},
+}
 
 OWN = "own"
 BARE = {"--labels": OWN}  # options that may be named without a value, and what that means
@@ -105,7 +138,7 @@ class LazyGroup(TyperGroup):
             near = get_close_matches(name, COMMANDS, n=1)
             hint = f"did you mean {near[0]}? vgae --help lists all" if near else "vgae --help lists them"
             raise InputError(f"There is no command called {name!r}; {hint}.")
-        return name, load_command(name), rest
+        return name, load_command(name) if name not in BY_MODEL else load_for_model(name, rest), rest
 
 
 app = typer.Typer(
@@ -133,15 +166,53 @@ for _name, _entry in COMMANDS.items():
     app.command(_name, help=_entry.help, short_help=_entry.help)(_not_loaded)
 
 
-def load_command(name: str) -> Any:
-    """A command with its options, as typer and click know it."""
-    entry = COMMANDS[name]
+def load_command(name: str, model: str | None = None) -> Any:
+    """A command with its options, as typer and click know it; of a model with options of its own, if it is named."""
+    entry = COMMANDS[name] if model is None else BY_MODEL[name][model]
     single = typer.Typer(**SETTINGS)
     with loading():
         options = import_module("vgae.cli.options")
         function = getattr(import_module(entry.module), name)
-        single.command(name, help=entry.help)(options.with_options(function))
+        single.command(name, help=entry.help, epilog=entry.epilog)(options.with_options(function))
         return typer.main.get_command(single)
+
+
+def load_for_model(name: str, arguments: list[str]) -> Any:
+    """The command for the model that the arguments name; an option that only another model has is refused."""
+    model, others = given_model(arguments), BY_MODEL[name]
+    if model is not None and model not in others:
+        known = (*import_module("vgae.train.presets").PRESETS, *others)
+        if model not in known:
+            raise InputError(f"model: {model!r} is not one of {', '.join(known)}.")
+    own = model if model in others else None
+    command = load_command(name, own)
+    flags = [argument.partition("=")[0] for argument in arguments if argument.startswith("--")]
+    foreign = [flag for flag in flags if flag not in _flags(command)]
+    if foreign and own is not None and foreign[0] in _flags(load_command(name)):
+        raise InputError(
+            f"{foreign[0]}: this option is not for --model {own}; options of a single auto-encoder are written in "
+            "--bases, such as gae(latent_dim=64)."
+        )
+    if foreign and own is None:
+        for other in others:
+            if foreign[0] in _flags(load_command(name, other)):
+                raise InputError(f"{foreign[0]}: this option is for --model {other}; add that, or leave it out.")
+    return command
+
+
+def given_model(arguments: list[str]) -> str | None:
+    """The value of --model, which stands last where it is given twice."""
+    found = None
+    for argument, after in zip(arguments, [*arguments[1:], None], strict=True):
+        if argument == "--model":
+            found = after
+        elif argument.startswith("--model="):
+            found = argument.partition("=")[2]
+    return found
+
+
+def _flags(command: Any) -> set[str]:
+    return {flag for each in command.params for flag in (*each.opts, *each.secondary_opts)} | {"--help"}
 
 
 def with_values(arguments: list[str]) -> list[str]:

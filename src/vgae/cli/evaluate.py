@@ -1,17 +1,18 @@
 """`vgae evaluate` and `vgae plot`: how well a run does, in numbers and pictures."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from vgae.cli.options import PICTURES, Json, RunFolder
 from vgae.cli.protocols import LabelOptions, ProtocolOptions, judge_otherwise
-from vgae.cli.summary import paper_scores, run_summary
+from vgae.cli.stack import linked_scores, print_linked
+from vgae.cli.summary import AnyRun, paper_scores, run_summary
 from vgae.errors import InputError
 from vgae.estimators.baseline import fitted_of
 from vgae.estimators.links import LinkPredictor
-from vgae.estimators.predict import FittedModel
+from vgae.estimators.stacked import StackPredictor
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
@@ -30,6 +31,7 @@ from vgae.report.figures import (
 from vgae.runs.baseline_run import BaselineRun
 from vgae.runs.files import read_any_run, read_run
 from vgae.runs.run import Run
+from vgae.runs.stack_run import StackRun
 from vgae.screen import note, print_line
 from vgae.words import count
 
@@ -46,6 +48,7 @@ def evaluate(run_folder: RunFolder, protocol: ProtocolOptions, labels: LabelOpti
     held_out = _held_out(run_folder, run)
     what = "the test links" if run.split.test else "the validation links, each half by a fit to the other"
     metrics = evaluate_split(fitted, run.split)
+    linked = linked_scores(run) if isinstance(run, StackRun) else None
     ranked = _ranked(fitted, held_out.links)
     if isinstance(run, BaselineRun) and not fitted.calibration().is_fitted:
         _print_uncalibrated(run_folder, run, metrics, ranked, as_json)
@@ -61,15 +64,18 @@ def evaluate(run_folder: RunFolder, protocol: ProtocolOptions, labels: LabelOpti
         }
         key = "test" if run.split.test else "validation"
         metrics[key] |= ranked
-        print_json(run_summary(run_folder, run) | metrics | {"calibration": judged})
+        about = run_summary(run_folder, run) | ({"linked_ends": linked} if isinstance(run, StackRun) else {})
+        print_json(about | metrics | {"calibration": judged})
         return
     print_scores(metrics, paper_scores(run))
+    print_linked(linked)
     if isinstance(run, Run):
         print_line(collapse_sentence(run) or f"{active_words(run)}: nodes differ in them by more than noise.")
     print_top(ranked, "Test links" if run.split.test else "Validation links", len(held_out.links))
     print_reliability(calibrated, what)
     if not fitted.calibration().is_fitted:
-        print_line("Not calibrated: there were no validation links to fit to, so only the loss's weight is taken back.")
+        only = "the meta-model's log odds are taken" if isinstance(run, StackRun) else "the loss's weight is taken back"
+        print_line(f"Not calibrated: there were no validation links to fit to, so only {only}.")
     elif fitted.calibration().is_rough:
         print_line(
             f"Probabilities are rough: there were only {count(fitted.calibration().num_links, 'validation link')}."
@@ -79,7 +85,7 @@ def evaluate(run_folder: RunFolder, protocol: ProtocolOptions, labels: LabelOpti
 def _ranked(fitted: LinkPredictor, links: Pairs) -> dict[str, float]:
     """The ranking of all pairs, unless that would take hours."""
     num_pairs = fitted.graph_.num_candidate_pairs
-    if num_pairs > MOST_RANKED:
+    if num_pairs > MOST_RANKED and not isinstance(fitted, StackPredictor):
         note(f"precision@K is left out: there are {num_pairs:,} pairs; model.evaluate in Python ranks them all")
         return {}
     return fitted.rank_all_pairs(links)
@@ -109,26 +115,35 @@ def plot(
     """Draw one picture of a run."""
     if kind not in PICTURES:
         raise InputError(f"kind: {kind!r} is not one of {', '.join(PICTURES)}.")
-    run = read_run(run_folder)
+    run = read_any_run(run_folder)
     path = out or run_folder / f"{kind}.png"
-    if kind == "latent":
+    if isinstance(run, BaselineRun):
+        run = read_run(run_folder)  # which says what it is
+    if isinstance(run, StackRun):
+        if kind not in ("ranking", "reliability"):
+            raise InputError(f"{run_folder}: a stack has no picture of the kind {kind}; use ranking or reliability.")
+        figure = _judged(run_folder, run, kind)
+    elif kind == "latent":
         points = project(run.embeddings.numpy(), projection, seed=run.config.seed)
         figure = latent_space(points, run.split.train.edges, run.split.train.labels)
     elif kind == "training":
         figure = training_curves(run.history)
     else:
-        fitted = FittedModel(run)
-        held_out = _held_out(run_folder, run)
-        if kind == "ranking":
-            figure = ranking_curves(*score_held_out(fitted, held_out))
-        else:
-            raw, calibrated = fitted.reliability(held_out)
-            figure = reliability_curves({"σ(logit)": raw, "calibrated": calibrated})
+        figure = _judged(run_folder, run, kind)
     save_figure(figure, path)
     note(f"drew {path}")
 
 
-def _held_out(folder: Path, run: Run | BaselineRun) -> HeldOut:
+def _judged(folder: Path, run: Run | StackRun, kind: str) -> Any:
+    """A picture of how well held-out links are ranked, or of how far probabilities hold."""
+    fitted, held_out = fitted_of(run), _held_out(folder, run)
+    if kind == "ranking":
+        return ranking_curves(*score_held_out(fitted, held_out))
+    raw, calibrated = fitted.reliability(held_out)
+    return reliability_curves({"σ(logit)": raw, "calibrated": calibrated})
+
+
+def _held_out(folder: Path, run: AnyRun) -> HeldOut:
     """The pairs that a run is judged by: its test pairs or, where it has none, its validation pairs."""
     held_out = run.split.test or run.split.val
     if not held_out:

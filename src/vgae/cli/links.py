@@ -13,6 +13,7 @@ from vgae.cli.opening import open_run
 from vgae.cli.options import CsvOptions, DrawOptions, Json, LinkOutputOptions, OtherGraphOptions, RunFolder
 from vgae.errors import InputError
 from vgae.estimators.links import Links
+from vgae.estimators.stacked import StackPredictor
 from vgae.graph.lookup import find_node
 from vgae.io.embeddings import write_embeddings
 from vgae.io.exports import json_id, without_formulas, write_csv
@@ -56,7 +57,20 @@ def recommend(
     fitted = open_run(run_folder, other)
     ids = fitted.graph_.ids
     nodes = range(len(ids)) if every_node else node or None
-    _give_links(fitted.recommend(top, nodes, samples=draws.samples, seed=draws.seed), ids, output)
+    links = fitted.recommend(top, nodes, samples=draws.samples, seed=draws.seed)
+    if isinstance(fitted, StackPredictor):
+        _note_recall(fitted, by_node=nodes is not None)
+    _give_links(links, ids, output)
+
+
+def _note_recall(fitted: StackPredictor, *, by_node: bool) -> None:
+    """How many of the held-out links the first stage finds, which is what it may miss of others."""
+    held_out = fitted.run_.split.test or fitted.run_.split.val
+    if len(held_out.links) and fitted.on_own_graph:
+        recall = fitted.first_stage_recall(held_out, by_node=by_node)
+        note(
+            f"the first stage finds {100 * recall:.1f}% of the held-out links; a pair that it misses is not recommended"
+        )
 
 
 def similar(
@@ -71,6 +85,8 @@ def similar(
     fitted = open_run(run_folder, other)
     graph = fitted.graph_
     asked = find_node(graph, node)
+    if isinstance(fitted, StackPredictor):
+        fitted.similar()  # which says why it cannot
     near = [(graph.ids[index], how_much) for index, how_much in fitted.similar(asked, top)]
     if as_json:
         found = [{"node": json_id(name), fitted.likeness: how_much} for name, how_much in near]

@@ -13,7 +13,8 @@ from vgae.cli.options import Json
 from vgae.cli.paper import progress_hint, watch
 from vgae.errors import TrainingError
 from vgae.experiments.models import chosen_models, models_store, run_model
-from vgae.experiments.results import DATASETS, Failure, Result, list_tasks, run_tasks, summarise
+from vgae.experiments.results import DATASETS, Failure, Result, summarise
+from vgae.experiments.store import list_tasks, run_tasks
 from vgae.report.console import print_json, print_table, rich_table
 from vgae.report.results import cells_of
 from vgae.screen import note
@@ -51,9 +52,9 @@ def models(
             run_tasks(work, tasks, store, workers=jobs),
             total=len(tasks),
             quiet=as_json,
-            table=lambda done: rich_table(*_columns(_rows(_results(done), list(chosen)))),
+            table=lambda done: rich_table(*columns_of(_rows(results_among(done), list(chosen)))),
         )
-        results = _results(found)
+        results = results_among(found)
         if results:
             store.archive(results).write(out / ARCHIVE)
     if as_json:
@@ -62,14 +63,15 @@ def models(
         titles, *rows = _rows(results, list(chosen))
         print_table(titles, rows, numbers=titles[1:])
         note(f"saved in {out}: {ARCHIVE}; to write the page, run: vgae report {out / ARCHIVE} --out models.md")
-    _require_all([each for each in found if isinstance(each, Failure)])
+    require_all([each for each in found if isinstance(each, Failure)])
 
 
-def _results(found: Sequence[Result | Failure]) -> list[Result]:
+def results_among(found: Sequence[Result | Failure]) -> list[Result]:
+    """What came to an end."""
     return [each for each in found if isinstance(each, Result)]
 
 
-def _require_all(failures: Sequence[Failure]) -> None:
+def require_all(failures: Sequence[Failure]) -> None:
     """Say which runs failed, each model once, after all others have been saved."""
     for each in {failure.task.method: failure for failure in failures}.values():
         note(f"{each.task}: {each.why}")
@@ -88,5 +90,6 @@ def _rows(results: Sequence[Result], names: Sequence[str]) -> list[list[str]]:
     return [["AUC / AP", *table], *rows]
 
 
-def _columns(rows: list[list[str]]) -> tuple[list[list[str]], list[bool]]:
+def columns_of(rows: list[list[str]]) -> tuple[list[list[str]], list[bool]]:
+    """Rows with titles, and which columns are numbers."""
     return rows, [number > 0 for number in range(len(rows[0]))]

@@ -23,6 +23,7 @@ from vgae.screen import note
 if TYPE_CHECKING:
     from vgae.estimators.baseline import Baseline
     from vgae.estimators.predict import FittedModel
+    from vgae.estimators.stacked import FittedStackRun
     from vgae.io.recipe import FeatureRecipe
 
 OF_LINK_TABLES = ("source", "target", "delimiter", "header")  # options that hold for every table of links
@@ -134,13 +135,13 @@ def open_graph(given: str, tables: TableOptions, time: str | None = None) -> Ope
     return replace(_open_graph(given, options if time is None else options | {"time": time}), links=how)
 
 
-def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel | Baseline:
+def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel | Baseline | FittedStackRun:
     """The model of a run, on its own graph, on that with more nodes and links, or on another one."""
     run = _load("vgae.runs.files").read_any_run(folder)
     fitted = _load("vgae.estimators.baseline").fitted_of(run)
     options = given_options(other)
     if not options:
-        return cast("FittedModel | Baseline", fitted)
+        return cast("FittedModel | Baseline | FittedStackRun", fitted)
     if not hasattr(run, "recipe"):
         raise InputError(
             f"{folder}: this run is of the baseline {run.config.method}, which knows its own graph only; "
@@ -148,20 +149,26 @@ def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel | Baseline:
         )
     if other.graph is not None and other.new_links is not None:
         raise InputError("graph and new_links: give one of the two, another graph or more links for the run's own.")
-    if run.facts.num_features == 0:
+    if run.facts.num_features == 0 and _needs_features(run):
         raise InputError(
             f"{folder}: this run was trained without features, so it cannot be used for nodes other than its own; "
             "train one with features (--features)."
         )
     if options.pop("graph", None) is not None:
-        return cast("FittedModel", fitted.on(_open_graph(str(other.graph), options, run.recipe).graph))
+        return cast("FittedModel | FittedStackRun", fitted.on(_open_graph(str(other.graph), options, run.recipe).graph))
     links, nodes = options.pop("new_links", None), options.pop("features", None)
     if options.pop("bipartite", False):
         raise InputError("bipartite: this is about another graph (graph); new links are as the run's own are.")
     reading = _load("vgae.io.extend").read_more(run.split.train, run.recipe, links=links, nodes=nodes, **options)
     for line in reading.report(str(links or folder)):
         note(line)
-    return cast("FittedModel", fitted.on(reading.graph))
+    return cast("FittedModel | FittedStackRun", fitted.on(reading.graph))
+
+
+def _needs_features(run: Any) -> bool:
+    """Whether new nodes cannot be had without features: of a stack of similarities alone they can."""
+    stack = getattr(run, "stack", None)
+    return stack is None or bool(stack.bases.models)
 
 
 def _open_graph(given: str, options: dict[str, Any], recipe: FeatureRecipe | None = None) -> OpenedGraph:

@@ -24,7 +24,7 @@ GraphName = Annotated[
     str,
     typer.Argument(
         metavar="GRAPH",
-        help="cora, citeseer, pubmed, or a file: csv, tsv, txt, parquet, graphml, gml, gexf, net, mtx, npz.",
+        help="A dataset of vgae datasets, or a file: csv, tsv, txt, parquet, graphml, gml, gexf, net, mtx, npz.",
     ),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]

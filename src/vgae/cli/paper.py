@@ -14,10 +14,13 @@ from vgae.cli.exits import same_command
 from vgae.cli.options import Json
 from vgae.errors import InputError, StoppedError
 from vgae.experiments import reproduce as experiment
-from vgae.experiments.models import EXPERIMENT
+from vgae.experiments.accuracy import EXPERIMENT as ACCURACY
+from vgae.experiments.models import EXPERIMENT as MODELS
 from vgae.experiments.reproduce import METHODS, list_tasks, paper_store, summarise
-from vgae.experiments.results import DATASETS, Archive, Store, Task
+from vgae.experiments.results import DATASETS, Archive, Task
+from vgae.experiments.store import Store
 from vgae.io.exports import write_text
+from vgae.report.accuracy import accuracy_page
 from vgae.report.console import print_json, progress_console
 from vgae.report.models import models_page
 from vgae.report.page import results_page
@@ -68,20 +71,26 @@ def reproduce(
 def report(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="RESULTS...", help="results.json of one or more reproductions, or one models.json."),
+        typer.Argument(
+            metavar="RESULTS...", help="results.json of one or more reproductions, or one models.json or accuracy.json."
+        ),
     ],
     figure: Annotated[Path | None, typer.Option(help="A picture to show, as a path relative to the page.")] = None,
     out: Annotated[Path, typer.Option(help="The page, in Markdown.")] = Path("results.md"),
 ) -> None:
     """Write a page with tables, hardware and time, and where the results differ from the paper's and why.
 
-    Of the results of vgae models, the tables of a page that is there are written anew, and its text stays.
+    Of the results of vgae models and accuracy, the tables of a page that is there are written anew, and its text stays.
     """
     archives = [Archive.read(path) for path in files]
-    if any(archive.experiment == EXPERIMENT for archive in archives):
+    kinds = {archive.experiment for archive in archives}
+    pages = {MODELS: models_page, ACCURACY: accuracy_page}
+    if kinds & set(pages):
         if len(archives) > 1:
-            raise InputError("results: a page is about reproductions of the paper, or about one models.json.")
-        page = models_page(archives[0], out.read_text(encoding="utf-8") if out.exists() else None)
+            raise InputError(
+                "results: a page is about reproductions of the paper, or about one models.json or accuracy.json."
+            )
+        page = pages[kinds.pop()](archives[0], out.read_text(encoding="utf-8") if out.exists() else None)
     else:
         page = results_page(archives, figure)
     write_text(out, page)

@@ -26,6 +26,7 @@ def plan(
     For a file of your own, options that are not given have values tuned on real graphs; --preset paper takes the
     defaults below.
     """
+    config = preset.apply_file(config)
     choose_device(config.device)
     opened = open_graph(graph, tables, split.time)
     # The whole graph, unless it is said how to split it: what is held out by default makes no difference to a plan.

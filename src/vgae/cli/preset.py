@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vgae.cli.loading import loading
 from vgae.cli.options import AwareOptions, GivenNames, TableOptions
+from vgae.errors import InputError
 from vgae.graph.features import Normalization
 from vgae.io.catalog import DATASETS
 from vgae.options import option
+from vgae.runs.config_file import with_config_file
 from vgae.runs.folder import SavedTraining, is_refused, saved_training
 from vgae.runs.make import Destination
 from vgae.screen import note
@@ -22,9 +25,12 @@ from vgae.train.tuned import Trial, can_try_features, try_features, tuned
 from vgae.words import count
 
 if TYPE_CHECKING:
+    from vgae.cli.opening import OpenedGraph
     from vgae.cli.verdict import Asked
+    from vgae.graph.split import LinkSplit
 
 AUTO, PAPER, OWN = "auto", "paper", "tuned"
+FILE = "config"  # in place of a preset: a file
 _WORDED = ("model", *TO_STOP)  # what an announcement has words of its own for
 
 
@@ -42,19 +48,39 @@ class PresetOptions(AwareOptions):
         choices=(AUTO, *NAMED, OWN),
         help="Defaults of options that are not given: paper, those listed here; accurate, the parts with the best "
         f"scores on citation graphs ({_text(ACCURATE)}); tuned, those found on graphs of many kinds. "
-        "auto is paper for cora, citeseer and pubmed and tuned for a file.",
+        "auto is paper for a dataset by name and tuned for a file.",
     )
     keep_features: bool = option(False, help="With tuned defaults: use features without trying whether they help.")
+    config: Path | None = option(
+        None,
+        convert=Path,
+        help="Take options that are not given from this file, such as best.json of vgae tune, in place of a preset.",
+    )
+
+    def apply_file(self, config: Config) -> Config:
+        """A configuration with the values of the file, if there is one, where an option was not given."""
+        if self.config is None:
+            return config
+        if self.preset != AUTO or self.keep_features:
+            other = "preset" if self.preset != AUTO else "keep_features"
+            raise InputError(
+                f"config and {other}: give one of the two; the values of a file take the place of a preset."
+            )
+        return with_config_file(config, self.config, self.given[Config])
 
     def name_for(self, graph: str) -> str:
         """The preset for a dataset or a file."""
+        if self.config is not None:
+            return FILE
         if self.preset != AUTO:
             return self.preset
         return PAPER if graph.lower() in DATASETS else OWN
 
     @property
     def suffix(self) -> str:
-        """What the default name of a run folder ends in, for a preset that was asked for by its name."""
+        """What the default name of a run folder ends in, for a preset that was asked for by its name, or a file."""
+        if self.config is not None:
+            return f"-{self.config.stem}"
         return f"-{self.preset}" if self.preset in NAMED and self.preset != PAPER else ""
 
 
@@ -78,6 +104,8 @@ def settle(asked: Asked, options: PresetOptions, to: Destination, *, quiet: bool
     started with the paper's defaults, as all were in earlier versions, is continued with them.
     """
     preset, given = options.name_for(asked.graph), options.given
+    if preset == FILE:
+        return Settled(replace(asked, remarks=(f"options of {options.config}, where none were given",)), preset)
     before = saved_training(to.folder) if to.resume and not to.overwrite else None
     if options.preset == AUTO and before is not None and _is_training(before, asked):
         preset = PAPER
@@ -110,7 +138,7 @@ def plan_config(graph: str, config: Config, options: PresetOptions, num_links: i
     `num_links` is how many links would be held out for validation.
     """
     preset = options.name_for(graph)
-    if preset == PAPER:
+    if preset in (PAPER, FILE):
         return config
     if preset in NAMED:
         config = with_preset(config, preset, options.given[Config], num_links)
@@ -131,20 +159,21 @@ def _is_training(saved: SavedTraining, asked: Asked) -> bool:
 
 def _scaled(asked: Asked, given: frozenset[str]) -> Asked:
     """Features with rows of unit length, unless it was said how to bring them to scale."""
-    opened = asked.opened
-    if "normalize" in given or opened.graph.features is None or not asked.config.features:
+    if "normalize" in given or asked.opened.graph.features is None or not asked.config.features:
         return asked
+    opened, split = scaled(asked.opened, asked.split)
+    return replace(asked, opened=opened, split=split, tables=replace(asked.tables, normalize=TUNED_NORMALIZATION))
+
+
+def scaled(opened: OpenedGraph, split: LinkSplit) -> tuple[OpenedGraph, LinkSplit]:
+    """A graph and its split with rows of features of unit length, and with the recipe for that."""
     scale = Normalization.fit(opened.graph.features, TUNED_NORMALIZATION)
     features = scale.apply(opened.graph.features)
     with loading():
         no_columns = import_module("vgae.io.recipe").FeatureRecipe(())
     recipe = replace(opened.recipe or no_columns, normalization=scale)
-    return replace(
-        asked,
-        opened=replace(opened, graph=opened.graph.with_parts(features=features), recipe=recipe),
-        split=replace(asked.split, train=asked.split.train.with_parts(features=features)),
-        tables=replace(asked.tables, normalize=TUNED_NORMALIZATION),
-    )
+    graph = opened.graph.with_parts(features=features)
+    return replace(opened, graph=graph, recipe=recipe), replace(split, train=split.train.with_parts(features=features))
 
 
 def preset_announcement(preset: str, config: Config, given: Collection[str], links: int) -> str:

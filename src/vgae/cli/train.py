@@ -19,9 +19,10 @@ from vgae.options import Options, option
 from vgae.report.collapse import collapse_sentence
 from vgae.report.console import print_json, print_scores
 from vgae.runs.checkpoint import saved_iteration
-from vgae.runs.files import CHECKPOINT, CONFIG
+from vgae.runs.files import CHECKPOINT
 from vgae.runs.folder import Stage, stage_of
 from vgae.runs.make import Destination, Reporter, Source, make_run
+from vgae.runs.opened import CONFIG
 from vgae.runs.run import Run
 from vgae.screen import note, print_line, visible
 from vgae.train.config import Config, choose_device
@@ -75,6 +76,7 @@ def train(
     For a file of your own, options that are not given have values tuned on real graphs; --preset paper takes the
     defaults below.
     """
+    config = preset.apply_file(config)
     choose_device(config.device)
     opened = open_graph(graph, tables, split.time)
     asked = Asked(graph, config, split, tables, opened, split.apply(opened))
@@ -180,17 +182,21 @@ class ScreenReporter(ProgressBar, QuietReporter):
         note(f"{folder}: this run is complete; there is nothing to resume")
 
 
+def after_iteration(folder: Path) -> str:
+    """How far a training has come that is not finished, in words; empty where that is not known."""
+    iteration = saved_iteration(folder / CHECKPOINT)
+    return "" if iteration is None else f" after iteration {iteration}"
+
+
 @contextmanager
-def resume_hint(folder: Path) -> Iterator[None]:
+def resume_hint(folder: Path, how_far: Callable[[Path], str] = after_iteration) -> Iterator[None]:
     """On Ctrl-C, say what the run folder holds and, if the training can be continued, which command does."""
     before = _identity(folder / CONFIG)
     try:
         yield
     except KeyboardInterrupt:
         if stage_of(folder) is Stage.UNFINISHED:
-            iteration = saved_iteration(folder / CHECKPOINT)
-            when = "" if iteration is None else f" after iteration {iteration}"
-            words = f"Interrupted{when}. To continue, run: {same_command('--resume')}"
+            words = f"Interrupted{how_far(folder)}. To continue, run: {same_command('--resume')}"
         elif _identity(folder / CONFIG) != before:
             words = f"Interrupted, but the run is complete in {folder}."
         elif before is not None:

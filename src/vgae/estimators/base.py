@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
+from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -46,7 +47,7 @@ PARAMETERS = {each.name: each.default for each in options_of(Config) if each.nam
 _NESTED = tuple(f"{family}__" for family in FAMILIES)
 
 
-class _GraphAutoEncoder(PairClassifier, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class AutoEncoderEstimator(PairClassifier, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """What GAE and VGAE have in common, which is everything but the name of the model."""
 
     _model: ClassVar[str]
@@ -104,6 +105,11 @@ class _GraphAutoEncoder(PairClassifier, BaseEstimator):  # type: ignore[misc]  #
             return find(family, given)
         return own_part(self._model, family, self._part("posterior") if family == "prior" else None)
 
+    @property
+    def model_name(self) -> str:
+        """What the command calls it: gae or vgae."""
+        return self._model
+
     def _config(self) -> Config:
         true_or_false(self.progress, "progress")
         return Config(model=self._model, **{name: getattr(self, name) for name in PARAMETERS if name != "progress"})
@@ -160,7 +166,7 @@ class _GraphAutoEncoder(PairClassifier, BaseEstimator):  # type: ignore[misc]  #
         job = Job.of(graph, config, validation)
         if job.cannot_tell:
             warnings.warn(f"{job.cannot_tell[0].upper()}{job.cannot_tell[1:]}.", UserWarning, stacklevel=2)
-        folder = _checkpoint_folder(checkpoint, checkpoint_every)
+        folder = checkpoint_folder(checkpoint, checkpoint_every)
         require_room(job, checkpoints=folder is not None)
         with ExitStack() as entered:
             callback = entered.enter_context(ProgressBar(job.config.iterations)) if self.progress else Callback()
@@ -213,7 +219,7 @@ class _GraphAutoEncoder(PairClassifier, BaseEstimator):  # type: ignore[misc]  #
         return estimator
 
 
-def _checkpoint_folder(checkpoint: Any, every: Any) -> Path | None:
+def checkpoint_folder(checkpoint: Any, every: Any) -> Path | None:
     """The folder for checkpoints, if one is named."""
     if checkpoint is None:
         if every is not None:
@@ -224,7 +230,7 @@ def _checkpoint_folder(checkpoint: Any, every: Any) -> Path | None:
     return Path(checkpoint)
 
 
-class GAE(_GraphAutoEncoder):
+class GAE(AutoEncoderEstimator):
     """Graph auto-encoder: a GCN encoder, a point for each node, an inner-product decoder.
 
     >>> model = GAE(latent_dim=16, seed=0).fit(split.train, validation=split.val)  # doctest: +SKIP
@@ -234,7 +240,7 @@ class GAE(_GraphAutoEncoder):
     _model = "gae"
 
 
-class VGAE(_GraphAutoEncoder):
+class VGAE(AutoEncoderEstimator):
     """Variational graph auto-encoder: a GCN encoder, a normal distribution for each node, an inner-product decoder.
 
     >>> model = VGAE(latent_dim=16, seed=0).fit(split.train, validation=split.val)  # doctest: +SKIP
@@ -248,8 +254,10 @@ ESTIMATORS: dict[str, type[GAE] | type[VGAE]] = {"gae": GAE, "vgae": VGAE}
 
 
 def load(folder: str | Path) -> Any:
-    """The model that is saved in a run folder, fitted: a `GAE`, a `VGAE` or a `Baseline`."""
+    """The model that is saved in a run folder, fitted: a `GAE`, a `VGAE`, a `Baseline` or a `Stack`."""
     run = read_any_run(as_path(folder, "folder"))
+    if isinstance(run, Run):
+        return ESTIMATORS[run.config.model].from_run(run)
     if isinstance(run, BaselineRun):
         return Baseline.from_run(run)
-    return ESTIMATORS[run.config.model].from_run(run)
+    return import_module("vgae.estimators.stack").Stack.from_run(run)  # which builds on this module

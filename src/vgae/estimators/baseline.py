@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,9 @@ from vgae.errors import InputError
 from vgae.estimators.embeddings import EmbeddingPredictor
 from vgae.estimators.links import FloatArray, Links, Scored
 from vgae.estimators.predict import FittedModel
-from vgae.evaluation.all_pairs import Candidates
+from vgae.evaluation.all_pairs import Candidates, Ranker
 from vgae.evaluation.calibration import Calibration
-from vgae.evaluation.evaluate import RowScorer, evaluate_split
+from vgae.evaluation.evaluate import evaluate_split
 from vgae.evaluation.held_out import check_held_out, require_unseen
 from vgae.graph.checks import MAX_SEED
 from vgae.graph.graph import Graph
@@ -34,6 +35,10 @@ from vgae.options import one_of, whole_number
 from vgae.runs.baseline_run import BaselineConfig, BaselineFacts, BaselineRun
 from vgae.runs.folder import new_run_folder
 from vgae.runs.run import Run
+
+if TYPE_CHECKING:
+    from vgae.estimators.stacked import FittedStackRun
+    from vgae.runs.stack_run import StackRun
 
 
 class Baseline(EmbeddingPredictor):
@@ -101,7 +106,7 @@ class Baseline(EmbeddingPredictor):
         )
         return self._take(run, scorer)
 
-    def _take(self, run: BaselineRun, scorer: RowScorer) -> Self:
+    def _take(self, run: BaselineRun, scorer: Ranker) -> Self:
         held_out = np.concatenate([run.split.val.links, run.split.test.links])
         self.run_ = run
         self.scored_ = Scored(
@@ -203,6 +208,11 @@ class Baseline(EmbeddingPredictor):
             raise InputError("samples: a baseline has one score for each pair and no posterior to draw from.")
 
 
-def fitted_of(run: Run | BaselineRun) -> FittedModel | Baseline:
+def fitted_of(run: Run | BaselineRun | StackRun) -> FittedModel | Baseline | FittedStackRun:
     """The model of any run, to be asked."""
-    return Baseline.from_run(run) if isinstance(run, BaselineRun) else FittedModel(run)
+    if isinstance(run, Run):
+        return FittedModel(run)
+    if isinstance(run, BaselineRun):
+        return Baseline.from_run(run)
+    fitted: FittedStackRun = import_module("vgae.estimators.stacked").FittedStackRun(run)
+    return fitted

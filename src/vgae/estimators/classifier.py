@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags, TransformerTags
 
 from vgae.errors import InputError
-from vgae.estimators.links import FloatArray
+from vgae.estimators.links import FloatArray, LinkPredictor
 from vgae.estimators.predict import Predictor
 from vgae.evaluation.evaluate import score_held_out
 from vgae.evaluation.metrics import auc_and_ap
@@ -58,11 +58,7 @@ class PairClassifier(Predictor):
         On held-out pairs, or on pairs of node indices or ids (M×2) with labels `y`, 1 for a link and 0 for a non-link.
         `metrics` has AP beside it, and `vgae.evaluate` more.
         """
-        if isinstance(held_out, HeldOut) or (y is None and not isinstance(held_out, LinkSamples)):
-            return self.metrics(held_out)["auc"]
-        # Without the warning that `metrics` gives about links seen in training: tools ask for the score on these too.
-        pairs = find_pairs(self.graph_, held_out)
-        return auc_and_ap(*score_held_out(self, held_out_of(pairs, y)))["auc"]
+        return score_of(self, held_out, y)
 
     def transform(self, graph: Any = None) -> FloatArray:
         """Embeddings (N×latent_dim) over the training graph or another, as `Predictor` has it; samples are refused."""
@@ -73,6 +69,15 @@ class PairClassifier(Predictor):
         """The trained model on another graph, as `Predictor` has it; samples are refused."""
         require_graph(graph, "on")
         return super().on(graph, known=known)
+
+
+def score_of(model: LinkPredictor, held_out: Any, y: npt.ArrayLike | None) -> float:
+    """AUC of any model on held-out pairs, or on pairs with labels."""
+    if isinstance(held_out, HeldOut) or (y is None and not isinstance(held_out, LinkSamples)):
+        return model.metrics(held_out)["auc"]
+    # Without the warning that `metrics` gives about links seen in training: tools ask for the score on these too.
+    pairs = find_pairs(model.graph_, held_out)
+    return auc_and_ap(*score_held_out(model, held_out_of(pairs, y)))["auc"]
 
 
 def training_of(

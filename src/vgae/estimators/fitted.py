@@ -79,7 +79,7 @@ class Fitted:
         """The same model on another graph."""
         latent = self.encode(graph, device)
         excluded = NO_PAIRS if known is None else find_pairs(graph, known, "known")
-        if self._is_part_of(graph):
+        if is_part_of(self.graph, graph):
             excluded = np.concatenate([excluded, self.excluded_pairs])
         return replace(self, graph=graph, latent=latent, excluded_pairs=excluded, checkpoint=None)
 
@@ -113,10 +113,10 @@ class Fitted:
         seen = graph if self.run.facts.num_features else graph.without_features()
         return graph is own or seen.content_hash == own.content_hash
 
-    def _is_part_of(self, graph: Graph) -> bool:
-        """Whether a graph begins with the nodes of the model's own graph and has all of its links."""
-        own = self.graph
-        if graph.num_nodes < own.num_nodes:
-            return False
-        same_nodes = graph.node_ids is None or graph.ids[: own.num_nodes] == own.ids
-        return same_nodes and num_links_among(own.links, graph.as_scored(symmetric=not own.directed)) == own.num_links
+
+def is_part_of(own: Graph, graph: Graph) -> bool:
+    """Whether a graph begins with the nodes of a model's own graph and has all of its links."""
+    if graph.num_nodes < own.num_nodes:
+        return False
+    same_nodes = graph.node_ids is None or graph.ids[: own.num_nodes] == own.ids
+    return same_nodes and num_links_among(own.links, graph.as_scored(symmetric=not own.directed)) == own.num_links

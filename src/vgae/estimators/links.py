@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -14,9 +14,10 @@ import numpy.typing as npt
 import torch
 
 from vgae.errors import InputError
-from vgae.evaluation.all_pairs import Candidates, census, rank_all_pairs
+from vgae.estimators.explanation import Explanation
+from vgae.evaluation.all_pairs import Candidates, ListScorer, Ranker, census, rank_all_pairs, sweep_list
 from vgae.evaluation.calibration import Calibration, Evidence
-from vgae.evaluation.evaluate import RowScorer, score_held_out
+from vgae.evaluation.evaluate import score_held_out
 from vgae.evaluation.held_out import check_held_out, num_links_among
 from vgae.evaluation.histogram import Histogram
 from vgae.evaluation.metrics import auc_and_ap, link_metrics
@@ -86,7 +87,7 @@ class Scored:
     `calibrate` gives the way from its logits to probabilities, and is called when that is first asked for.
     """
 
-    scorer: RowScorer
+    scorer: Ranker
     graph: Graph
     excluded_pairs: Pairs  # links that are known beside those of the graph, and never recommended
     calibrate: Callable[[], Calibration]
@@ -127,7 +128,7 @@ class Scored:
 
 
 class LinkPredictor:
-    """What can be asked of a scorer of pairs. It knows one record, `scored_`, and is a `RowScorer` itself."""
+    """What can be asked of a scorer of pairs. It knows one record, `scored_`, and is a scorer like the one in it."""
 
     scored_: Scored
 
@@ -151,8 +152,11 @@ class LinkPredictor:
         return self._scored().scorer.symmetric
 
     def rows(self) -> LogitRows:
-        """The logits of all pairs, a block of rows at a time."""
-        return self._scored().scorer.rows()
+        """The logits of all pairs, a block of rows at a time; what ranks a list of pairs has none."""
+        scorer = self._scored().scorer
+        if isinstance(scorer, ListScorer):
+            raise InputError("This model scores pairs one by one and has no rows; ask for the logits of pairs.")
+        return scorer.rows()
 
     def calibration(self) -> Calibration:
         """How logits become probabilities: by the validation links or, without any, by the loss's weight taken back."""
@@ -187,6 +191,23 @@ class LinkPredictor:
         """
         return self._links(*self._best(k, nodes, ids))
 
+    def explain(self, a: Any, b: Any, *, ids: bool = False, top: int = 10) -> Explanation:
+        """What speaks for a link between two nodes: the strongest common neighbours, paths and shared features by name.
+
+        `top` of each kind are listed, beside the model's logit and probability; `to_json` gives it as plain data.
+        """
+        graph, top = self.graph_, whole_number(top, "top", 1)
+        pair = find_pairs(graph, [(a, b)], ids=ids)
+        names = getattr(getattr(getattr(self, "run_", None), "recipe", None), "features", ())
+        found = import_module("vgae.baselines.explain").explain_pair(  # which few ask for
+            graph.as_scored(symmetric=True),
+            tuple(pair[0].tolist()),
+            feature_names=names if graph.num_features and len(names) == graph.num_features else None,
+            top=top,
+        )
+        links = self.predict_links(pair)
+        return Explanation(float(links.probabilities[0]), float(links.logits[0]), str(links.known[0]), found)
+
     def metrics(self, held_out: HeldOut) -> dict[str, float]:
         """AUC and AP on held-out pairs, as fractions of 1; `vgae.evaluate` knows more metrics.
 
@@ -218,7 +239,8 @@ class LinkPredictor:
 
     def rank_all_pairs(self, links: Pairs) -> dict[str, float]:
         """How these links are ranked among all pairs that are not known, as far as the model tells directions apart."""
-        return rank_all_pairs(self, self._scored().new_links(links), self.candidates(links))
+        scored = self._scored()
+        return rank_all_pairs(scored.scorer, scored.new_links(links), self.candidates(links))
 
     def _evaluate_by(self, protocol: str, held_out: HeldOut, negatives: Any) -> dict[str, float]:
         protocols = import_module("vgae.evaluation.protocols")  # which nobody needs who trains or predicts
@@ -259,7 +281,7 @@ class LinkPredictor:
             raise InputError("held_out: there are no links in it to judge probabilities by.")
         scored = self._scored()
         is_validation, links = np.array_equal(links, scored.validation), scored.new_links(links)
-        candidates, logits = census(self, self.candidates(links)), self.logits(links)
+        candidates, logits = census(scored.scorer, self.candidates(links)), self.logits(links)
         num_links = max(scored.num_links, len(links))
         raw = reliability(Calibration(shift=0.0), candidates, logits, num_links)
         if is_validation:
@@ -287,6 +309,9 @@ class LinkPredictor:
         k = whole_number(k, "k", 1)
         graph = self.graph_
         chosen = None if nodes is None else find_nodes(graph, nodes, ids=ids)
+        scorer = self._scored().scorer
+        if isinstance(scorer, ListScorer):
+            return _best_listed(scorer, self.candidates(), k, chosen)
         rows = self.rows()
         excluded = self.candidates().excluded(rows.device)
         if chosen is None:
@@ -294,6 +319,23 @@ class LinkPredictor:
         else:
             found = top_of_each_row(rows, top=k, rows=chosen, excluded=excluded)
         return found.pairs.cpu().numpy(), found.logits.cpu().numpy()
+
+
+def _best_listed(
+    scorer: ListScorer, candidates: Candidates, k: int, nodes: Sequence[int] | None
+) -> tuple[Pairs, FloatArray]:
+    """The best of a first stage, or of that of each of some nodes, in the order of these; with their logits."""
+    if nodes is None:
+        best = sweep_list(scorer.listed(candidates, k), candidates, candidates.known[:0], k).best
+        return best.pairs.numpy(), best.logits.numpy()
+    listed = scorer.listed_for(candidates, list(nodes), k)
+    turns = np.empty(candidates.num_nodes, dtype=np.int64)
+    turns[list(nodes)] = np.arange(len(nodes))
+    turn = turns[listed.pairs[:, 0]]
+    order = np.lexsort((listed.pairs[:, 1], -listed.logits, turn))
+    first = np.searchsorted(turn[order], np.arange(len(nodes)))
+    order = order[np.arange(len(order)) - first[turn[order]] < k]
+    return listed.pairs[order], listed.logits[order]
 
 
 def _known(pairs: Pairs, graph: Graph, excluded: Pairs) -> npt.NDArray[np.str_]:

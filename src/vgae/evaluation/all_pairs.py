@@ -15,6 +15,9 @@ ranked from its source alone, among all targets.
 For precision and recall, equal scores are in random order: where the K-th best score is that of several candidates,
 each of them is as likely to be taken as any other, and the expectation is reported. A heuristic that gives one score to
 half of all pairs is neither rewarded nor punished for the numbering of the nodes.
+
+A scorer with a first stage (`ListScorer`) ranks the candidates on its list and no others: a held-out link that is not
+on it counts as ranked below all. How many are, is the recall of the first stage; there are no ranks by node.
 """
 
 from __future__ import annotations
@@ -31,13 +34,14 @@ from torch import Tensor
 from vgae.evaluation.evaluate import RowScorer, Scorer
 from vgae.evaluation.histogram import Counter, Histogram
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import Pairs
+from vgae.graph.pairs import IntArray, Pairs, canonical
 from vgae.ops import Best, Block, Excluded, LogitRows, blocks_of
 from vgae.ops.rows import BLOCK
 
 MOST_PAIRS = 500_000_000  # candidates that are counted in a histogram; of more, those of so many random rows
 TOP = (10, 100, 1000)
 HITS = (1, 10, 50, 100)
+FIRST_STAGE_RECALL = "first_stage_recall"  # share of the links that the first stage of a scorer has found
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +58,12 @@ class Candidates:
         """The pairs of a graph but its links, or but these; ordered where the graph is directed."""
         return cls(graph.num_nodes, graph.links if known is None else known, graph.sides, graph.directed)
 
-    def each_once(self, scorer: RowScorer) -> bool:
+    def codes(self, pairs: Pairs) -> IntArray:
+        """A number for each pair, by which pairs are compared; one for both ways of a pair unless they are ordered."""
+        ends = pairs if self.ordered else canonical(pairs)
+        return np.asarray(ends[:, 0] * self.num_nodes + ends[:, 1])
+
+    def each_once(self, scorer: Ranker) -> bool:
         """Whether a look at one half of all ordered pairs is enough."""
         return scorer.symmetric and not self.ordered
 
@@ -91,12 +100,20 @@ class ListScorer(Scorer, Protocol):
     def listed(self, candidates: Candidates, top: int = 0) -> Listed:
         """The candidates that it ranks, at least so many where there are as many."""
 
+    def listed_for(self, candidates: Candidates, nodes: list[int], top: int) -> Listed:
+        """The same for each of some nodes, which come first in their pairs."""
+
     def histogram(self, candidates: Candidates, listed: Listed) -> Histogram:
         """How often each logit occurs among all candidates, as far as that can be known."""
 
 
-def sweep(scorer: RowScorer, candidates: Candidates, marked: Pairs, top: int) -> Sweep:
+Ranker = RowScorer | ListScorer  # whatever can rank all pairs, or those of a first stage
+
+
+def sweep(scorer: Ranker, candidates: Candidates, marked: Pairs, top: int) -> Sweep:
     """Look at every candidate once; marked pairs are candidates themselves."""
+    if isinstance(scorer, ListScorer):
+        return sweep_list(scorer.listed(candidates, top), candidates, marked, top)
     source = scorer.rows()
     excluded = candidates.excluded(source.device)
     each_once = candidates.each_once(scorer)
@@ -109,11 +126,26 @@ def sweep(scorer: RowScorer, candidates: Candidates, marked: Pairs, top: int) ->
     return Sweep(best, places.logits)
 
 
-def census(scorer: RowScorer, candidates: Candidates, most: int = MOST_PAIRS) -> Histogram:
+def sweep_list(listed: Listed, candidates: Candidates, marked: Pairs, top: int) -> Sweep:
+    """The same for the candidates of a first stage; marked pairs that it has not found are at minus infinity."""
+    codes, asked = candidates.codes(listed.pairs), candidates.codes(marked)
+    order = np.argsort(codes)
+    places = np.minimum(np.searchsorted(codes, asked, sorter=order), max(len(codes) - 1, 0))
+    logits = np.full(len(marked), -np.inf, dtype=np.float32)
+    if len(codes):
+        found = order[places]
+        logits = np.where(codes[found] == asked, listed.logits[found], logits)
+    best = Best.of(torch.from_numpy(listed.pairs), torch.from_numpy(listed.logits), top)
+    return Sweep(best, torch.from_numpy(logits))
+
+
+def census(scorer: Ranker, candidates: Candidates, most: int = MOST_PAIRS) -> Histogram:
     """How often each logit occurs among all candidates; where there are too many, among those of random rows.
 
     Of a pair that is one candidate and has two logits, each of them counts half.
     """
+    if isinstance(scorer, ListScorer):
+        return scorer.histogram(candidates, scorer.listed(candidates))
     source = scorer.rows()
     excluded, counter = candidates.excluded(source.device), Counter(source.device)
     num_nodes, each_once = source.num_nodes, candidates.each_once(scorer)
@@ -197,11 +229,16 @@ def node_metrics(ranks: np.ndarray, num_nodes: int) -> dict[str, float]:
     return {"node_mrr": float((1 / ranks).mean())} | hits
 
 
-def rank_all_pairs(scorer: RowScorer, links: Pairs, candidates: Candidates) -> dict[str, float]:
-    """Precision@K, recall@K over all candidates (K = 10, 100, 1000 and the number of links), ranks by node."""
+def rank_all_pairs(scorer: Ranker, links: Pairs, candidates: Candidates) -> dict[str, float]:
+    """Precision@K, recall@K over all candidates (K = 10, 100, 1000 and the number of links), ranks by node.
+
+    Of a scorer with a first stage, the share of the links on its list (first_stage_recall) in place of ranks by node.
+    """
     if not len(links):
         return {}
     top = (*TOP, len(links))
     found = sweep(scorer, candidates, links, max(top))
     metrics = top_metrics(found.best, found.marked, top)
+    if isinstance(scorer, ListScorer):
+        return metrics | {FIRST_STAGE_RECALL: float(torch.isfinite(found.marked).double().mean())}
     return metrics | node_metrics(ranks_by_node(scorer, candidates, links), candidates.num_nodes)

@@ -66,6 +66,17 @@ def require_unseen(validation: HeldOut, graph: Graph) -> None:
         raise InputError(f"validation: {both:,} pairs are given as links and as non-links.")
 
 
+def with_linked_ends(held_out: HeldOut, graph: Graph) -> HeldOut:
+    """The held-out pairs of which both ends have a link in the graph.
+
+    In a network without isolated nodes, a node that has none in the training graph must have a held-out one: whoever
+    knows the degrees of that graph knows it, and non-links are drawn from all nodes.
+    """
+    degrees = np.diff(graph.adjacency.indptr)
+    links, non_links = (pairs[(degrees[pairs] > 0).all(axis=1)] for pairs in (held_out.links, held_out.non_links))
+    return HeldOut(links, non_links, held_out.num_graph_links)
+
+
 def _ranks(pairs: Pairs, graph: Graph) -> IntArray:
     """Ranks of pairs as the graph numbers them, those of a node with itself left out."""
     return graph.all_pairs.ranks(np.asarray(pairs[pairs[:, 0] != pairs[:, 1]]))

@@ -21,7 +21,8 @@ import torch
 
 from vgae.errors import InputError, VgaeError
 from vgae.evaluation.evaluate import evaluate
-from vgae.experiments.results import Failure, Result, Store, Task
+from vgae.experiments.results import USUAL, Failure, Result, Task
+from vgae.experiments.store import Store
 from vgae.graph.split import split_links
 from vgae.io.datasets import load_dataset
 from vgae.model.spec import FAMILIES, is_own, registered
@@ -140,7 +141,8 @@ def run_model(task: Task, device: str) -> Result | Failure:
     scores = evaluate(trained, split.test)
     seconds = time.perf_counter() - started
     alone = trained.job.device.type == "cpu"  # runs that share a GPU wait for each other
-    return Result(task, scores["auc"], scores["ap"], seconds, iteration_seconds(trained.history) if alone else None)
+    metrics = {name: scores[name] for name in USUAL}
+    return Result(task, metrics, seconds, iteration_seconds(trained.history) if alone else None)
 
 
 def iteration_seconds(history: Sequence[LogEntry]) -> float | None:

@@ -19,7 +19,9 @@ from vgae.baselines import BASELINES
 from vgae.evaluation.evaluate import Scorer, evaluate
 from vgae.experiments import results
 from vgae.experiments.paper import TABLE_1
-from vgae.experiments.results import Cell, Result, Store, Task, run_tasks
+from vgae.experiments.results import USUAL, Cell, Result, Task
+from vgae.experiments.store import Store, run_tasks
+from vgae.experiments.store import list_tasks as plan
 from vgae.graph.graph import Graph
 from vgae.graph.split import split_links
 from vgae.io.datasets import load_dataset
@@ -37,7 +39,7 @@ PROTOCOL: dict[str, Any] = {  # the rest are defaults, which are the paper's
 
 def list_tasks(datasets: Sequence[str], methods: Sequence[str], *, runs: int, splits: int) -> list[Task]:
     """All tasks of a reproduction."""
-    return results.list_tasks(datasets, methods, known=METHODS, runs=runs, splits=splits)
+    return plan(datasets, methods, known=METHODS, runs=runs, splits=splits)
 
 
 def paper_store(folder: Path, *, splits: int) -> Store:
@@ -50,7 +52,7 @@ def run_task(task: Task) -> Result:
     started = time.perf_counter()
     split = split_links(load_dataset(task.dataset), seed=task.split)
     scores = evaluate(_fit(task, split.train), split.test)
-    return Result(task, scores["auc"], scores["ap"], time.perf_counter() - started)
+    return Result(task, {name: scores[name] for name in USUAL}, time.perf_counter() - started)
 
 
 def reproduce(tasks: Sequence[Task], store: Store, *, workers: int | None = None) -> Generator[Result]:

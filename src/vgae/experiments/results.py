@@ -1,8 +1,6 @@
-"""Results of an experiment, datasets × methods × runs, each stored the moment it is there.
+"""Results of an experiment, datasets × methods × runs: what one is, and all of them in one file, an archive.
 
-Run i has seed i and split i mod K. A result is one small file, written in one step and never changed, so an experiment
-that was killed continues where it stopped and ends with the same numbers. Every run has one thread to itself, and as
-many run side by side as there are cores, unless another number is asked for.
+`store.py` has the folder in which they are collected one by one.
 """
 
 from __future__ import annotations
@@ -10,30 +8,28 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
+import re
 import statistics
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from vgae.errors import InputError
 from vgae.experiments.paper import TABLE_1
-from vgae.experiments.workers import WorkerKilledError, results_of
 from vgae.io.atomic import atomic_write
-from vgae.io.datasets import load_dataset
-from vgae.io.json_files import read_json, write_json
-from vgae.machine import describe_machine
-from vgae.memory import bytes_free
-from vgae.version import __version__
-from vgae.words import count
+from vgae.io.json_files import read_json
 
 DATASETS = tuple(TABLE_1)
 FORMAT = 1
-MOST_RUNS = 10_000
-BYTES_OF_A_WORKER = 1.5e9  # at most, on the largest of the datasets
+USUAL = ("auc", "ap")
+NAME = re.compile(r"[\w.+-]{1,100}")  # of a graph: part of the name of a file
+ANY_GRAPH = ("accuracy",)  # experiments whose graphs may be files of anybody
+
+
+def is_graph_of(experiment: str, name: str) -> bool:
+    """Whether an experiment may have results of a graph of this name."""
+    return name in DATASETS or (experiment in ANY_GRAPH and NAME.fullmatch(name) is not None)
 
 
 @dataclass(frozen=True)
@@ -61,37 +57,62 @@ class Task:
     def from_json(cls, values: Any) -> Task:
         """A task out of a file; ValueError where it is none."""
         task = cls(**values)
-        known = task.dataset in DATASETS and isinstance(task.method, str) and isinstance(task.settings, str)
-        if not known or not all(type(number) is int and number >= 0 for number in (task.split, task.seed)):
+        texts = all(isinstance(text, str) for text in (task.dataset, task.method, task.settings))
+        if not texts or not all(type(number) is int and number >= 0 for number in (task.split, task.seed)):
             raise ValueError("not a task")
         return task
 
 
 @dataclass(frozen=True)
 class Result:
-    """Test AUC and AP of a task, as fractions of 1, how long it took and, where that was measured, one iteration."""
+    """Metrics of a task on the test pairs, as fractions of 1, by name, and how long it took.
+
+    Where that was measured, the time of one iteration, and `fit_seconds`, by which the method was fitted and the test
+    pairs had their scores; the rest is other measures. Every experiment has `auc` and `ap`; where
+    there is nothing else, a file has these two without a dictionary around them.
+    """
 
     task: Task
-    auc: float
-    ap: float
+    metrics: Mapping[str, float]
     seconds: float
     iteration_seconds: float | None = None
+    fit_seconds: float | None = None
+
+    @property
+    def auc(self) -> float:
+        """The area under the ROC curve."""
+        return self.metrics["auc"]
+
+    @property
+    def ap(self) -> float:
+        """Average precision."""
+        return self.metrics["ap"]
 
     def to_json(self) -> dict[str, Any]:
         """The same for a file, without what there is none of."""
-        values = asdict(self)
+        task = asdict(self.task)
         if not self.task.settings:
-            del values["task"]["settings"]
-        if self.iteration_seconds is None:
-            del values["iteration_seconds"]
-        return values
+            del task["settings"]
+        metrics = dict(self.metrics)
+        times = {"iteration_seconds": self.iteration_seconds, "fit_seconds": self.fit_seconds}
+        return {
+            "task": task,
+            **(metrics if tuple(metrics) == USUAL else {"metrics": metrics}),
+            "seconds": self.seconds,
+            **{name: value for name, value in times.items() if value is not None},
+        }
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Result:
-        """A result out of a file; ValueError or TypeError where it is none."""
-        result = cls(**{**values, "task": Task.from_json(values.get("task"))})
-        times = [result.seconds, *([] if result.iteration_seconds is None else [result.iteration_seconds])]
-        for value, largest in ((result.auc, 1), (result.ap, 1), *((each, math.inf) for each in times)):
+        """A result out of a file; KeyError, ValueError or TypeError where it is none."""
+        rest = dict(values)
+        task = Task.from_json(rest.pop("task", None))
+        metrics = rest.pop("metrics") if "metrics" in rest else {name: rest.pop(name) for name in USUAL}
+        result = cls(task, metrics, **rest)
+        times = [each for each in (result.seconds, result.iteration_seconds, result.fit_seconds) if each is not None]
+        if result.seconds is None or not isinstance(metrics, dict) or not set(USUAL) <= set(metrics):
+            raise ValueError("not a result")
+        for value, largest in (*((each, 1) for each in metrics.values()), *((each, math.inf) for each in times)):
             if type(value) not in (int, float) or not (0 <= value <= largest and math.isfinite(value)):
                 raise ValueError("not a result")
         return result
@@ -125,6 +146,26 @@ class Session:
 
 
 @dataclass(frozen=True)
+class GraphFacts:
+    """What a graph is, as far as a page tells it; by its hash, results of another graph are told apart."""
+
+    num_nodes: int
+    num_links: int
+    num_features: int
+    num_test_links: int
+    content_hash: str
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> GraphFacts:
+        """Facts out of a file; ValueError or TypeError where there are none."""
+        facts = cls(**values)
+        *counts, content_hash = asdict(facts).values()
+        if not isinstance(content_hash, str) or not all(type(each) is int and each >= 0 for each in counts):
+            raise ValueError("not the facts of a graph")
+        return facts
+
+
+@dataclass(frozen=True)
 class Cell:
     """One cell of a table: mean and standard error over the runs, in percent; one run alone has no standard error."""
 
@@ -138,7 +179,7 @@ class Cell:
     def of(cls, results: Sequence[Result]) -> Cell:
         """The summary of one method's results on one dataset."""
         auc, ap = [100 * result.auc for result in results], [100 * result.ap for result in results]
-        return cls(statistics.mean(auc), statistics.mean(ap), _error(auc), _error(ap), len(results))
+        return cls(statistics.mean(auc), statistics.mean(ap), standard_error(auc), standard_error(ap), len(results))
 
 
 @dataclass(frozen=True)
@@ -150,6 +191,7 @@ class Archive:
     sessions: list[Session]
     results: list[Result]
     experiment: str = "reproduce"  # the command that made it
+    graphs: dict[str, GraphFacts] = field(default_factory=dict)  # where those are not the paper's datasets alone
 
     def write(self, path: Path) -> None:
         """Write the file, one run a line; the settings of each method once."""
@@ -158,9 +200,11 @@ class Archive:
         if self.experiment != Archive.experiment:
             content["experiment"] = self.experiment
         lines = [json.dumps({key: item})[1:-1] for key, item in content.items()]
-        if settings:
-            rows = ",\n  ".join(json.dumps({key: item})[1:-1] for key, item in settings.items())
-            lines.append(f'"settings": {{\n  {rows}\n}}')
+        graphs = {name: asdict(facts) for name, facts in self.graphs.items()}
+        for name, entries in (("graphs", graphs), ("settings", settings)):
+            if entries:
+                rows = ",\n  ".join(json.dumps({key: item})[1:-1] for key, item in entries.items())
+                lines.append(f'"{name}": {{\n  {rows}\n}}')
         plain = [replace(result, task=replace(result.task, settings="")).to_json() for result in self.results]
         for name, items in (("sessions", [asdict(session) for session in self.sessions]), ("results", plain)):
             rows = ",\n  ".join(json.dumps(item, allow_nan=False) for item in items)
@@ -181,136 +225,19 @@ class Archive:
             tasks = [replace(each.task, settings=str(settings.get(each.task.method, ""))) for each in found]
             results = [replace(each, task=task) for each, task in zip(found, tasks, strict=True)]
             version, splits = content["vgae"], content["splits"]
-            if not isinstance(version, str) or type(splits) is not int or splits < 1 or not results:
+            experiment = str(content.get("experiment", cls.experiment))
+            graphs = {name: GraphFacts.from_json(facts) for name, facts in content.get("graphs", {}).items()}
+            names = {result.task.dataset for result in results}
+            known = all(is_graph_of(experiment, name) for name in names)
+            told = experiment not in ANY_GRAPH or names <= set(graphs)
+            numbered = type(splits) is int and splits >= 1
+            if not (isinstance(version, str) and numbered and results and known and told):
                 raise ValueError
-            return cls(version, splits, sessions, results, str(content.get("experiment", cls.experiment)))
+            return cls(version, splits, sessions, results, experiment, graphs)
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise InputError(f"{path}: not the results.json that vgae reproduce or vgae models writes.") from None
-
-
-class Store:
-    """The folder that holds the results of one experiment; results of another kind are refused, not mixed."""
-
-    def __init__(self, folder: Path, *, splits: int, protocol: dict[str, Any], experiment: str = "reproduce") -> None:
-        self.folder, self.splits, self.experiment = folder, splits, experiment
-        description = {"format": FORMAT, "vgae": __version__, "splits": splits, "protocol": protocol}
-        path = folder / "reproduction.json"
-        if path.exists():
-            found = read_json(path)
-            changed = sorted(name for name in description if found.get(name) != description[name])
-            if changed:
-                raise InputError(
-                    f"{folder}: it holds results of another reproduction (different: {', '.join(changed)}); "
-                    "choose another folder."
-                )
-            return
-        if folder.exists() and any(folder.iterdir()):
-            raise InputError(f"{folder}: this folder is already used for something else; choose another.")
-        try:
-            write_json(path, description)
-        except OSError as error:
-            raise InputError(f"{folder}: the folder cannot be written ({error.strerror}); choose another.") from None
-
-    def _path(self, task: Task) -> Path:
-        return self.folder / "runs" / task.file_name
-
-    def put(self, result: Result) -> None:
-        """Store a result, in one step."""
-        write_json(self._path(result.task), result.to_json())
-
-    def get(self, task: Task) -> Result | None:
-        """The stored result of a task, if there is one."""
-        path = self._path(task)
-        if not path.exists():
-            return None
-        try:
-            result = Result.from_json(read_json(path))
-        except (TypeError, ValueError):
-            raise InputError(f"{path}: not a stored result; delete the file to have the run repeated.") from None
-        if result.task != task:
-            raise InputError(f"{path}: this is the result of another run; delete the file to have it repeated.")
-        return result
-
-    def count(self, tasks: Sequence[Task]) -> int:
-        """How many of these tasks have a result."""
-        return sum(self._path(task).exists() for task in tasks)
-
-    def record(self, session: Session) -> None:
-        """Store the time of a session."""
-        write_json(self.folder / "sessions" / f"{len(self.sessions()):04}.json", asdict(session))
-
-    def sessions(self) -> list[Session]:
-        """All sessions that came to an end, in order; one that was killed did not."""
-        found = []
-        for path in sorted((self.folder / "sessions").glob("*.json")):
-            try:
-                found.append(Session.from_json(read_json(path)))
-            except (TypeError, ValueError):
-                raise InputError(f"{path}: not what vgae reproduce writes there; delete the file.") from None
-        return found
-
-    def archive(self, results: Sequence[Result]) -> Archive:
-        """All that is known, for one file."""
-        return Archive(__version__, self.splits, self.sessions(), list(results), self.experiment)
-
-
-def list_tasks(
-    datasets: Sequence[str],
-    methods: Sequence[str],
-    *,
-    known: Sequence[str],
-    runs: int,
-    splits: int,
-    settings: Mapping[str, str] | None = None,
-) -> list[Task]:
-    """All tasks of an experiment, the long ones first so that no core waits for the last of them."""
-    for name, chosen, names in (("dataset", datasets, DATASETS), ("model", methods, known)):
-        for choice in chosen:
-            if choice not in names:
-                raise InputError(f"{name}: {choice!r} is not one of {', '.join(names)}.")
-    if runs < 1 or splits < 1:
-        raise InputError(f"runs and splits: at least 1 of each is needed, got {runs} and {splits}.")
-    if runs > MOST_RUNS:
-        raise InputError(f"runs: at most {MOST_RUNS:,} can be asked for, got {runs:,}.")
-    tasks = [
-        Task(dataset, method, seed % splits, seed, (settings or {}).get(method, ""))
-        for dataset in dict.fromkeys(datasets)
-        for method in dict.fromkeys(methods)
-        for seed in range(runs)
-    ]
-    return sorted(tasks, key=lambda task: -DATASETS.index(task.dataset))
-
-
-def run_tasks(
-    work: Callable[[Task], Result | Failure], tasks: Sequence[Task], store: Store, *, workers: int | None = None
-) -> Generator[Result | Failure]:
-    """Results as they become known: the stored ones at once, the others when they are done."""
-    stored = {task: store.get(task) for task in tasks}
-    yield from (result for result in stored.values() if result is not None)
-    missing = [task for task, result in stored.items() if result is None]
-    if not missing:
-        return
-    started = time.perf_counter()
-    for dataset in {task.dataset for task in missing}:
-        load_dataset(dataset)  # once, before the workers all ask for it
-    number = int(min(workers or os.cpu_count() or 1, max(1, bytes_free() // BYTES_OF_A_WORKER)))
-    machine = describe_machine() + ("" if workers is None else f" · {count(number, 'run')} at a time")
-    added = 0
-    with closing(results_of(work, missing, num_workers=number)) as results:
-        try:
-            for result in results:
-                if isinstance(result, Result):
-                    store.put(result)
-                    added += 1
-                yield result
-        except WorkerKilledError as error:
-            raise WorkerKilledError(
-                f"{error}; {store.count(tasks)} of {len(tasks)} results are stored in {store.folder}; "
-                "to continue, run the same command again"
+            raise InputError(
+                f"{path}: not the results.json that vgae reproduce writes, nor what vgae models or vgae accuracy does."
             ) from None
-        finally:  # interrupted or not
-            if added:
-                store.record(Session(machine, added, time.perf_counter() - started))
 
 
 def summarise(results: Sequence[Result], methods: Sequence[str]) -> dict[str, dict[str, Cell]]:
@@ -326,6 +253,6 @@ def summarise(results: Sequence[Result], methods: Sequence[str]) -> dict[str, di
     }
 
 
-def _error(values: Sequence[float]) -> float | None:
+def standard_error(values: Sequence[float]) -> float | None:
     """Standard error of the mean; a single value has none."""
     return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else None

@@ -31,6 +31,8 @@ DATASETS = {
         DatasetInfo("cora", 2708, 5278, 1433, 7, "machine-learning papers; words present or absent"),
         DatasetInfo("citeseer", 3327, 4552, 3703, 6, "computer-science papers; words present or absent"),
         DatasetInfo("pubmed", 19717, 44324, 500, 3, "diabetes papers; TF-IDF of words"),
+        DatasetInfo("blogcatalog", 10312, 333983, 0, 0, "bloggers and their friends"),
+        DatasetInfo("ca-astroph", 18772, 198050, 0, 0, "astrophysicists who wrote a paper together"),
     )
 }
 

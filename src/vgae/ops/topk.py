@@ -59,6 +59,18 @@ class Best:
         if len(places):
             self.num_ties += int((logits[left] == self.logits[-1]).sum())
 
+    @classmethod
+    def of(cls, pairs: Tensor, logits: Tensor, top: int) -> Best:
+        """The best of some pairs (M×2), each of them there once, in whatever order; ties are counted."""
+        best = cls(top, logits.device, ties=True)
+        by_pair = torch.argsort(pairs[:, 1], stable=True)
+        by_pair = by_pair[torch.argsort(pairs[by_pair, 0], stable=True)]
+        order = by_pair[torch.argsort(logits[by_pair], descending=True, stable=True)]
+        best.pairs, best.logits = pairs[order[:top]], logits[order[:top]]
+        if len(order) > top:
+            best.num_ties = int((logits[order[top:]] == best.logits[-1]).sum())
+        return best
+
     def found(self) -> TopPairs:
         """The best of all."""
         return TopPairs(self.pairs, self.logits)

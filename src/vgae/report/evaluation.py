@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vgae.evaluation.all_pairs import HITS
+from vgae.evaluation.all_pairs import FIRST_STAGE_RECALL, HITS
 from vgae.evaluation.reliability import Reliability
 from vgae.report.console import print_table
 from vgae.screen import print_line
@@ -24,8 +24,19 @@ def print_top(metrics: Mapping[str, float], what: str, num_links: int) -> None:
         [f"best {k:,}", f"{100 * metrics[f'precision@{k}']:.1f}", f"{100 * metrics[f'recall@{k}']:.1f}"] for k in depths
     ]
     print_table(["", "precision %", "recall %"], rows, numbers=["precision %", "recall %"])
+    if FIRST_STAGE_RECALL in metrics:
+        print_line(recall_words(metrics[FIRST_STAGE_RECALL]))
+        return
     hits = [f"Hits@{k} {100 * metrics[f'node_hits@{k}']:.1f}" for k in HITS if f"node_hits@{k}" in metrics]
     print_line(f"Ranked for each node among all others: MRR {100 * metrics['node_mrr']:.1f}, {', '.join(hits)}.")
+
+
+def recall_words(recall: float) -> str:
+    """How much a first stage finds, in a sentence."""
+    return (
+        f"The first stage lists {100 * recall:.1f}% of these links; a pair that is not on its list is not ranked and "
+        "not recommended."
+    )
 
 
 def print_reliability(found: Reliability, what: str) -> None:

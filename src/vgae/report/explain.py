@@ -1,11 +1,47 @@
-"""What `vgae explain` prints of a graph: common neighbours, paths and shared features of a pair, by name."""
+"""What `vgae explain` prints: what the bases of a stack add; common neighbours, paths and shared features by name."""
 
 from __future__ import annotations
 
+import math
+
 from vgae.baselines.explain import PairEvidence
+from vgae.estimators.explanation import BasePart, Explanation
 from vgae.report.console import print_table
+from vgae.report.verdict import evidence_title
 from vgae.screen import print_line
 from vgae.words import count
+
+KNOWN = {
+    "train": "This link is in the training graph, so the model has seen it and its probability says little.",
+    "held_out": "This link is known, but was held out: the model has not seen it.",
+}
+
+
+def print_explanation(found: Explanation) -> None:
+    """The probability, what each base adds to the log odds, and what speaks for a link by name."""
+    probability = "undefined" if math.isnan(found.probability) else f"{found.probability:.3g}"
+    print_line(f"Probability of a link: {probability} (logit {found.logit:.3f}).")
+    if found.known in KNOWN:
+        print_line(KNOWN[found.known])
+    if found.mean is not None:
+        _bases(found, found.mean)
+    print_line("")
+    print_pair_evidence(found.pair)
+
+
+def _bases(found: Explanation, mean: float) -> None:
+    print_line("")
+    print_line("The logit is the mean of many pairs and what each base adds:")
+    rows = [["mean", f"{mean:+.3f}", ""]]
+    rows += [[each.base, f"{each.adds:+.3f}", _evidence(each)] for each in found.bases]
+    rows.append(["logit", f"{found.logit:+.3f}", ""])
+    print_table(["base", "adds", "evidence"], rows, numbers=["adds"])
+
+
+def _evidence(part: BasePart) -> str:
+    if list(part.evidence) == [part.base]:  # an auto-encoder or a baseline, which has one score
+        return f"score {part.evidence[part.base]:.3g}"
+    return ", ".join(f"{evidence_title(column)} {value:.3g}" for column, value in part.evidence.items())
 
 
 def print_pair_evidence(found: PairEvidence) -> None:

@@ -48,7 +48,7 @@ def project(embedding: Points, method: str = "tsne", seed: int = 0) -> Points:
 
 def latent_space(points: Points, links: Pairs, labels: AnyArray | None = None, *, seed: int = 0) -> Any:
     """Nodes at their two-dimensional points, coloured by class, grey links behind them."""
-    figure, axes = _canvas(width=5.2, height=5.2)
+    figure, axes = canvas(width=5.2, height=5.2)
     if len(links) > MAX_LINKS:
         links = np.random.default_rng(seed).choice(links, size=MAX_LINKS, replace=False)
     width = float(np.clip(30 / np.sqrt(len(links)), 0.15, 0.8))
@@ -77,7 +77,7 @@ def latent_space(points: Points, links: Pairs, labels: AnyArray | None = None, *
 def training_curves(history: Sequence[LogEntry]) -> Any:
     """The loss and, where there was a validation set, its AUC and AP, by iteration."""
     validated = [entry for entry in history if entry.val_auc is not None]
-    figure, axes = _canvas(width=5.2, height=3.2)
+    figure, axes = canvas(width=5.2, height=3.2)
     iterations = [entry.iteration for entry in history]
     axes.plot(iterations, [entry.loss for entry in history], color=INK, label="loss")
     axes.set_xlabel("iteration")
@@ -99,7 +99,7 @@ def ranking_curves(links: Scores, non_links: Scores) -> Any:
     scores = np.concatenate([links, non_links])
     metrics = auc_and_ap(links, non_links)
     curves = import_module("sklearn.metrics")
-    figure, (left, right) = _canvas(width=6.4, height=3.2, panels=2)
+    figure, (left, right) = canvas(width=6.4, height=3.2, panels=2)
     false_positive, true_positive, _ = curves.roc_curve(labels, scores)
     left.plot(false_positive, true_positive, color=COLOURS[0])
     left.plot([0, 1], [0, 1], color=LINK, linestyle=":", linewidth=1)
@@ -117,7 +117,7 @@ def reliability_curves(curves: Mapping[str, Reliability]) -> Any:
 
     Bars are 95% intervals. A bin in which no link was found gives only an upper bound: a triangle at that end.
     """
-    figure, axes = _canvas(width=4.6, height=4.6)
+    figure, axes = canvas(width=4.6, height=4.6)
     axes.set(xscale="log", yscale="log", xlabel="predicted probability", ylabel="observed share of links")
     for (name, curve), colour in zip(curves.items(), (COLOURS[1], COLOURS[0]), strict=True):
         low, high = curve.interval()
@@ -146,7 +146,7 @@ def save_figure(figure: Any, path: Path) -> None:
         raise InputError(f"{path}: the picture cannot be written there ({error.strerror}).") from None
 
 
-def _canvas(*, width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
+def canvas(*, width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
     """A figure and its axes (one, or a row of several), in the house style; no global state is touched."""
     try:
         matplotlib = import_module("matplotlib")

@@ -98,7 +98,7 @@ def _words(family: str) -> str:
         [f"`{part.name}`", part.equation, *((note.source, note.use, note.cost) if (note := part.note) else ("–",) * 3)]
         for part in parts
     ]
-    return _table([family, "equation", "source", "when to use it", "what it costs"], rows)
+    return markdown_table([family, "equation", "source", "when to use it", "what it costs"], rows)
 
 
 def _figures(family: str, scores: _Scores) -> str:
@@ -108,20 +108,20 @@ def _figures(family: str, scores: _Scores) -> str:
     for base, title in TITLES.items():
         shown = {name: model_with(base, family, name) for name in names}
         rows = [[f"`{name}`", *scores.row(method)] for name, method in shown.items() if method is not None]
-        tables.append(_table([title, *scores.titles], rows))
+        tables.append(markdown_table([title, *scores.titles], rows))
     return "\n".join(tables)
 
 
 def _more(scores: _Scores) -> str:
     names = [*BASES, *MORE]
-    return _table(["model", *scores.titles], [[f"`{name}`", *scores.row(name)] for name in names])
+    return markdown_table(["model", *scores.titles], [[f"`{name}`", *scores.row(name)] for name in names])
 
 
 def _settings(archive: Archive) -> str:
     """What each model is, as options of `vgae train`."""
     found = {result.task.method: result.task.settings for result in archive.results}
     rows = [[f"`{name}`", f"`{text}`" if text else "the paper's defaults"] for name, text in found.items()]
-    return _table(["model", "options of `vgae train`"], rows)
+    return markdown_table(["model", "options of `vgae train`"], rows)
 
 
 def _made(archive: Archive) -> str:
@@ -146,6 +146,7 @@ def _cell(cell: Cell | None) -> str:
     return f"{cell.auc:.1f} / {cell.ap:.1f}{error}"
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [titles, ["---"] * len(titles), *rows]
     return "".join("| " + " | ".join(value.replace("|", "\\|") for value in line) + " |\n" for line in lines)

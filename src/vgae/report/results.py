@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from vgae.experiments.reproduce import embed_cora, summarise
-from vgae.experiments.results import Cell, Result, Store
+from vgae.experiments.results import Cell, Result
+from vgae.experiments.store import Store
 from vgae.io.exports import write_text
 from vgae.io.json_files import write_json
 from vgae.report.figures import PROJECTIONS, latent_space, project, save_figure

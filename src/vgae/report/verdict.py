@@ -6,14 +6,15 @@ A difference counts if its 95% interval, by the bootstrap, leaves out 0. Precisi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from vgae.baselines.compare import COSINE, Comparison, compare
+from vgae.baselines.similarities import SIMILARITIES
 from vgae.errors import InputError
+from vgae.evaluation.all_pairs import Ranker
 from vgae.evaluation.bootstrap import ERRORS
-from vgae.evaluation.evaluate import RowScorer
 from vgae.graph.split import LinkSplit
 from vgae.report.collapse import collapse_sentence
 from vgae.runs.run import Run
@@ -26,6 +27,9 @@ NAMES = {
     "pa": "preferential attachment",
     COSINE: "feature cosine",
 }
+EVIDENCE = {
+    column: title for kind in SIMILARITIES.values() for column, title in zip(kind.columns, kind.titles, strict=True)
+}
 SMALL = 100  # links of a graph
 LARGE_ERROR = 0.03  # of AUC: a test set that small hardly tells models apart
 MOST_WITHOUT = 0.5  # of the held-out links may have an end without training links before a sentence is due
@@ -36,7 +40,7 @@ class Hints:
     """What to run next, in Python; the command has lines for the shell."""
 
     baseline: Callable[[str], str] = lambda name: f"vgae.Baseline({name!r}).fit(split.train, validation=split.val)"
-    compare: str = "vgae.verdict(model, split, variants={'without features': another model})"
+    compare: str | None = "vgae.verdict(model, split, variants={'without features': another model})"
     variants: dict[str, str] = field(default_factory=dict)  # what makes a variant, by its name
     more_test_links: str = "split_links(graph, test=0.2)"
     collapse: str | None = None  # what to say if the embeddings have collapsed
@@ -70,7 +74,8 @@ class Verdict:
         metrics = ["auc", *(f"precision@{k}" for k in found.at_the_top[:1])]
         best = dict.fromkeys(found.best(metric) or "" for metric in metrics)
         heuristics = {NAMES[name]: found.heuristics[name] for name in best}
-        return {self.name: found.model} | found.variants | heuristics | {"random": found.random}
+        bases = {} if found.best_base is None else {base_title(found.best_base[0]): found.bases[found.best_base[0]]}
+        return {self.name: found.model} | found.variants | bases | heuristics | {"random": found.random}
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """The table for the screen, in percent: titles and rows."""
@@ -93,6 +98,7 @@ class Verdict:
             "model": found.model,
             "standard_errors": found.errors,
             "variants": found.variants,
+            "bases": found.bases,
             "heuristics": found.heuristics,
             "random": found.random,
             "differences": differences,
@@ -108,7 +114,7 @@ class Verdict:
         return "\n".join([*lines, *self.sentences, *self.notes])
 
 
-def verdict(model: RowScorer, split: LinkSplit, *, variants: dict[str, Any] | None = None) -> Verdict:
+def verdict(model: Ranker, split: LinkSplit, *, variants: dict[str, Any] | None = None) -> Verdict:
     """Compare a fitted model with cheap heuristics on its split: `.table` has the scores, `.sentences` what they mean.
 
     The model is one of this library's or anything with `logits`, `rows` and `symmetric`, fitted on `split.train`;
@@ -123,7 +129,7 @@ def verdict(model: RowScorer, split: LinkSplit, *, variants: dict[str, Any] | No
     return judge(type(model).__name__, model, split, variants or {}, hints)
 
 
-def judge(name: str, model: RowScorer, split: LinkSplit, variants: dict[str, RowScorer], hints: Hints) -> Verdict:
+def judge(name: str, model: Ranker, split: LinkSplit, variants: Mapping[str, Ranker], hints: Hints) -> Verdict:
     """The verdict on a model of that name."""
     found = compare(model, split, variants)
     collapsed = found.collapsed or hints.collapse is not None
@@ -154,6 +160,7 @@ def sentences(found: Comparison, hints: Hints) -> Iterator[str]:
         )
     if not found.collapsed:
         yield from _beside_the_best(found, hints)
+        yield from _beside_the_bases(found)
         yield from _top(found, hints)
     yield from _features(found, hints)
 
@@ -197,6 +204,18 @@ def _beside_the_best(found: Comparison, hints: Hints) -> Iterator[str]:
         yield f"The model ranks links below non-links: its AUC is {percent(found.model['auc'])}, where chance has 50.0."
 
 
+def _beside_the_bases(found: Comparison) -> Iterator[str]:
+    if found.best_base is None:
+        return
+    name, difference = found.best_base
+    score = f"{evidence_title(name)} alone, the best of its bases, has an AUC of {percent(found.bases[name]['auc'])}"
+    by = f"{percent(abs(difference.value))} points, standard error {percent(difference.error)}"
+    if not found.is_clear(difference):
+        yield f"The model and its best base cannot be told apart by AUC on these pairs: {score} ({by})."
+    else:
+        yield f"The model is {'better' if difference.value > 0 else 'worse'} than its best base: {score} ({by})."
+
+
 def _top(found: Comparison, hints: Hints) -> Iterator[str]:
     for k in found.at_the_top:
         metric = f"precision@{k}"
@@ -224,7 +243,7 @@ def _features(found: Comparison, hints: Hints) -> Iterator[str]:
     if found.variants:
         yield from _variants(found, hints)
         return
-    if hints.uses_features and (found.collapsed or found.beaten_by is not None):
+    if hints.uses_features and hints.compare is not None and (found.collapsed or found.beaten_by is not None):
         yield f"Features may be the cause. To see the same model without them and with scaled ones: {hints.compare}"
     elif hints.has_features and not hints.uses_features and found.beaten_by == COSINE:
         yield "The features alone tell more than this model without them; train with them."
@@ -247,6 +266,16 @@ def _variants(found: Comparison, hints: Hints) -> Iterator[str]:
 def _instead(name: str, hints: Hints) -> str:
     """What to run to have the heuristic in place of the model; the cosine of features is none that can be run."""
     return "" if name == COSINE else f" To use it instead: {hints.baseline(name)}"
+
+
+def evidence_title(column: str) -> str:
+    """What a column of evidence is, in words; of an auto-encoder, its name."""
+    return EVIDENCE.get(column, column)
+
+
+def base_title(column: str) -> str:
+    """The name of a row for the best base."""
+    return f"best base: {evidence_title(column)}"
 
 
 def percent(value: float | None) -> str:

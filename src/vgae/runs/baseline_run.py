@@ -18,6 +18,7 @@ from vgae.evaluation.calibration import Calibration
 from vgae.graph.split import LinkSplit
 from vgae.options import Options, option
 from vgae.runs.checks import HEADER, check_keys, check_weights, is_number
+from vgae.runs.opened import RunFiles
 from vgae.runs.run import SHA256
 
 EMBEDDING = "embedding"
@@ -67,6 +68,17 @@ class BaselineRun:
     metrics: dict[str, dict[str, float]]
     facts: BaselineFacts
     calibration: Calibration = field(default_factory=Calibration)  # without validation links: none
+
+    @classmethod
+    def read(cls, files: RunFiles) -> BaselineRun:
+        """The run of a baseline, out of its files."""
+        content = files.content
+        config, facts = read_config(content["baseline"]), BaselineFacts.from_json(content["facts"])
+        split = files.split()
+        num_nodes = split.train.num_nodes
+        embedding = embedding_of(config, files.tensors(embedding_limit(config, num_nodes)), num_nodes)
+        split = files.with_features(split, facts.num_features, facts.graph_hash)
+        return cls(config, embedding, split, files.metrics(split), facts, files.calibration() or Calibration())
 
     def tensors(self) -> dict[str, Tensor]:
         """What model.safetensors holds of it."""

@@ -35,7 +35,7 @@ from vgae.io.json_files import hash_json, read_json, write_json
 from vgae.io.plain import read_plain
 from vgae.options import number
 from vgae.runs.checks import HEADER, check_history, check_keys, check_version, is_number
-from vgae.runs.fingerprint import Fingerprint
+from vgae.runs.fingerprint import Fingerprint, require_no_difference
 from vgae.runs.lock import locked
 from vgae.runs.schedule import Schedule
 from vgae.train.callbacks import Callback, Checkpointer
@@ -49,7 +49,7 @@ FORMAT = 1
 DESCRIPTION = "checkpoint.json"
 LOCK = "vgae.lock"
 OLD_LOCK = "lock"  # of versions before 0.2, which a process that was killed has left
-STORED = r"(checkpoint\.json|state-\d+\.safetensors)"
+STORED = r"(checkpoint\.json|(state|fold)-\d+\.safetensors)"  # folds are those of a stack
 OWN_NAME = re.compile(rf"{re.escape(LOCK)}|{STORED}|\.{STORED}\..*")  # the last are temporary
 KEYS = {"format", "vgae", "torch", "owner", "iteration", "seconds", "objective", "objective_reason"}
 KEYS |= {"best_iteration", "best_score", "history", "sha256", "hash"}
@@ -240,26 +240,28 @@ def read_checkpoint(folder: Path, fingerprint: Fingerprint, layout: Layout) -> T
         where = "" if visible(str(folder)) in str(error) else f"{folder}: "
         raise InputError(f"{where}{str(error).rstrip('.')}.") from None
     except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError, RuntimeError, OSError) as error:
-        raise InputError(_damaged(folder, str(error) or type(error).__name__)) from None
+        raise InputError(damaged(folder, str(error) or type(error).__name__)) from None
     except SafetensorError as error:
-        raise InputError(_damaged(folder, str(error))) from None
+        raise InputError(damaged(folder, str(error))) from None
 
 
 def _read(folder: Path, fingerprint: Fingerprint, layout: Layout) -> TrainingState:
     try:
         content = read_json(folder / DESCRIPTION, follow_links=False)
     except InputError:
-        raise InputError(_damaged(folder, f"{DESCRIPTION} is not readable")) from None
+        raise InputError(damaged(folder, f"{DESCRIPTION} is not readable")) from None
     if type(content.get("format")) is not int or content["format"] != FORMAT:
         raise InputError(f"{folder}: a checkpoint that this version of vgae does not read; --overwrite it.")
     check_version(content.get("vgae"))
+    if isinstance(content.get("owner"), dict) and "stack" in content["owner"]:
+        require_no_difference(["a stack, not a model"])
     try:
         check_keys(content, KEYS, DESCRIPTION, optional=("threads",))  # not in those of earlier versions
     except InputError as error:
-        raise InputError(_damaged(folder, str(error))) from None
+        raise InputError(damaged(folder, str(error))) from None
     given_hash = content.pop("hash")
     if hash_json(content) != given_hash:
-        raise InputError(_damaged(folder, f"{DESCRIPTION} does not match its own hash"))
+        raise InputError(damaged(folder, f"{DESCRIPTION} does not match its own hash"))
     fingerprint.require_same(Fingerprint.from_json(content["owner"]))
     iteration = content["iteration"]
     if type(iteration) is not int or not 1 <= iteration <= fingerprint.config.iterations:
@@ -282,7 +284,7 @@ def _read(folder: Path, fingerprint: Fingerprint, layout: Layout) -> TrainingSta
         best_score=best_score,
         history=history,
         tensors=_read_tensors(folder / _state_name(iteration), content["sha256"], layout),
-        threads=_read_threads(content),
+        threads=read_threads(content),
     )
     steps = {float(tensor) for name, tensor in state.tensors.items() if name.endswith(".step")}
     if steps != {float(min(iteration, LARGEST_STEP))} or not is_finite(state):
@@ -291,7 +293,7 @@ def _read(folder: Path, fingerprint: Fingerprint, layout: Layout) -> TrainingSta
     return state
 
 
-def _read_threads(content: dict[str, Any]) -> int | None:
+def read_threads(content: dict[str, Any]) -> int | None:
     """How many threads there were; checkpoints of earlier versions do not say it."""
     threads = content.get("threads")
     if threads is not None and (type(threads) is not int or not 1 <= threads <= MOST_THREADS):
@@ -328,6 +330,7 @@ def _state_name(iteration: int) -> str:
     return f"state-{iteration}.safetensors"
 
 
-def _damaged(folder: Path, detail: str) -> str:
+def damaged(folder: Path, detail: str) -> str:
+    """The sentence about a checkpoint that cannot be used."""
     first = detail.splitlines()[0].rstrip(".")
     return f"{folder}: the checkpoint there is damaged ({first}); --overwrite it (in Python, delete it) to start again."

@@ -17,6 +17,7 @@ from torch import Tensor
 from vgae.errors import InputError
 from vgae.graph.split import LinkSplit
 from vgae.model.autoencoder import AutoEncoder
+from vgae.model.decoders import Decoder
 from vgae.train.config import Config
 from vgae.train.state import LogEntry
 from vgae.version import __version__
@@ -112,7 +113,17 @@ def has_finite_logits(model: AutoEncoder, latent: dict[str, Tensor]) -> bool:
         part = model.posterior.build({head: tensor[start : start + ROWS].double() for head, tensor in latent.items()})
         reach = part.mean.abs() + FAR * part.variance.sqrt()
         farthest = torch.maximum(farthest, reach.max(dim=0, keepdim=True).values)
-    bound = copy.deepcopy(model.decoder).double().bound(farthest)
+    return _is_bounded(model.decoder, farthest)
+
+
+@torch.no_grad()
+def has_bounded_logits(decoder: Decoder, z: Tensor) -> bool:
+    """Whether all logits of these embeddings (N×d) stay within float32, and ‖z‖² too."""
+    return _is_bounded(decoder, z.double().abs().max(dim=0, keepdim=True).values)
+
+
+def _is_bounded(decoder: Decoder, farthest: Tensor) -> bool:
+    bound = copy.deepcopy(decoder).double().bound(farthest)
     return all(float(largest) < LARGEST for largest in (bound, farthest.square().sum()))  # which NaN is not
 
 

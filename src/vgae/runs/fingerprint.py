@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -48,8 +49,13 @@ class Fingerprint:
             found.append("another training graph")
         if theirs.validation_hash != self.validation_hash:
             found.append("other validation pairs")
-        if found:
-            raise InputError(
-                f"the checkpoint there is of another training ({'; '.join(found)}); "
-                "continue with the options it was started with, or --overwrite it (in Python, delete it) to start again"
-            )
+        require_no_difference(found)
+
+
+def require_no_difference(found: Sequence[str]) -> None:
+    """Refuse a checkpoint that differs in these."""
+    if found:
+        raise InputError(
+            f"the checkpoint there is of another training ({'; '.join(found)}); "
+            "continue with the options it was started with, or --overwrite it (in Python, delete it) to start again"
+        )

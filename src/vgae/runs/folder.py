@@ -18,11 +18,12 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from vgae.errors import InputError, SaveError
 from vgae.graph.split import LinkSplit
@@ -39,23 +40,17 @@ from vgae.runs.checkpoint import (
     remove_checkpoint,
     saved_iteration,
 )
-from vgae.runs.files import (
-    CHECKPOINT,
-    CONFIG,
-    FILES,
-    STAGING,
-    file_hash,
-    hashes_in,
-    read_run,
-    staging_of,
-    write_run,
-)
+from vgae.runs.files import CHECKPOINT, STAGING, read_run, staging_of, write_run
 from vgae.runs.fingerprint import Fingerprint
 from vgae.runs.lock import locked
+from vgae.runs.opened import CONFIG, FILES, file_hash, hashes_in
 from vgae.runs.run import Run
 from vgae.train.callbacks import Callback
 from vgae.train.config import Config
 from vgae.train.job import Job
+
+if TYPE_CHECKING:
+    from vgae.runs.stack_run import StackRun
 
 NAMES = (*FILES, CONFIG)
 STAGED_NAME = re.compile("|".join(rf"{re.escape(name)}|\.{re.escape(name)}\..*" for name in NAMES))
@@ -71,6 +66,13 @@ class Stage(Enum):
     NOT_A_RUN = "something else, which is never touched"
 
 
+class SavesLast(Protocol):
+    """What saves the state of a training, or the folds of a stack."""
+
+    def save_last(self) -> bool:
+        """Save what is not saved yet; whether all is saved then."""
+
+
 class RunWriter:
     """Makes a run in a folder: its checkpoints while it trains, then its files."""
 
@@ -78,18 +80,17 @@ class RunWriter:
         self.folder = folder
         self.checkpoint = folder / CHECKPOINT
         self.staging = self.checkpoint / STAGING
-        self.checkpointer: FolderCheckpointer | None = None
+        self.checkpointer: SavesLast | None = None
 
     def checkpoints(self, job: Job, *, every: float | None, callback: Callback) -> FolderCheckpointer:
         """What saves the state of the training whose run this will be; the folder is locked already."""
         fingerprint = Fingerprint.of(job)
-        self.checkpointer = FolderCheckpointer(
-            self.checkpoint, fingerprint, every=every, callback=callback, is_locked=True
-        )
-        return self.checkpointer
+        checkpointer = FolderCheckpointer(self.checkpoint, fingerprint, every=every, callback=callback, is_locked=True)
+        self.checkpointer = checkpointer
+        return checkpointer
 
     def write(
-        self, run: Run | BaselineRun, *, patience: float = 0.0, report: Callable[[str], None] | None = None
+        self, run: Run | BaselineRun | StackRun, *, patience: float = 0.0, report: Callable[[str], None] | None = None
     ) -> None:
         """Write the finished run.
 
@@ -173,7 +174,12 @@ def new_run_folder(
 
 
 def finished_run(folder: Path) -> Run | None:
-    """The run in a folder if it is complete and no other is under way; the moves of a killed process are done first."""
+    """The run of a trained model in a folder, if it is complete and no other is under way."""
+    return read_run(folder) if is_finished(folder) else None
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a folder holds a complete run and none under way; the moves of a killed process are done first."""
     target = _real_path(folder)
     try:
         if _is_promised(target):
@@ -185,7 +191,7 @@ def finished_run(folder: Path) -> Run | None:
             _remove_remains(folder, target)
     except OSError as error:
         raise InputError(f"{folder}: the folder cannot be used ({error.strerror}); choose another.") from None
-    return read_run(folder) if is_complete else None
+    return is_complete
 
 
 @dataclass(frozen=True)
@@ -212,6 +218,11 @@ def require_same_run(folder: Path, run: Run, config: Config, split: LinkSplit) -
     graph_hash = config.view(split.train).content_hash
     if run.split.content_hash != split.content_hash or run.facts.graph_hash != graph_hash:
         found.append("another graph or another split of it")
+    require_no_other(folder, found)
+
+
+def require_no_other(folder: Path, found: Sequence[str]) -> None:
+    """Refuse a complete run that differs in these from the one that is asked for."""
     if found:
         raise InputError(
             f"{folder}: the run there is complete, but of another training ({'; '.join(found)}); "

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from vgae.errors import InputError
+from vgae.errors import InputError, TrainingError
 from vgae.evaluation.all_pairs import Candidates, census
 from vgae.evaluation.calibration import Calibration, Evidence
 from vgae.evaluation.evaluate import evaluate_split
@@ -22,7 +23,19 @@ from vgae.likelihood.bernoulli import calibration_shift
 from vgae.model.autoencoder import AutoEncoder
 from vgae.objective.collapse import Activity
 from vgae.ops import LogitRows
-from vgae.runs.checks import check_keys, is_number
+from vgae.runs.checks import (
+    LATENT,
+    check_history,
+    check_keys,
+    check_latent,
+    check_weights,
+    has_finite_logits,
+    history_limit,
+    is_number,
+    model_limit,
+    restore_model,
+)
+from vgae.runs.opened import RunFiles
 from vgae.train.config import Config
 from vgae.train.loop import Trained
 from vgae.train.state import LogEntry
@@ -111,6 +124,38 @@ class Run:
             ),
         )
 
+    @classmethod
+    def read(cls, files: RunFiles) -> Run:
+        """The run of a trained model, out of its files."""
+        content = files.content
+        if not isinstance(content["config"], dict):
+            raise InputError("config: a JSON object is needed.")
+        config, facts = Config.from_json(content["config"]), Facts.from_json(content["facts"])
+        recipe = files.recipe(facts.num_features)
+        split = files.split()
+        config.loss_options.observed.labels(split.train)  # which refuses weights that are no labels
+        model, latent = _read_model(files, config, facts, split)
+        split = files.with_features(split, facts.num_features, facts.graph_hash)
+        lines = files.read("history.jsonl", history_limit(config)).splitlines()
+        history = check_history([json.loads(line) for line in lines], config)
+        if facts.best_iteration > history[-1].iteration:
+            raise ValueError("the best iteration comes after the last")
+        return cls(config, model, latent, split, history, files.metrics(split), facts, recipe, files.calibration())
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What model.safetensors holds of it: the weights, and the posterior over the training graph."""
+        if not has_finite_logits(self.model, self.latent):
+            raise TrainingError(
+                "Training has diverged: embeddings are so large that logits are infinite; lower the rate."
+            )
+        weights = {name: tensor.detach().cpu().contiguous() for name, tensor in self.model.state_dict().items()}
+        return weights | {LATENT + name: tensor.detach().cpu().contiguous() for name, tensor in self.latent.items()}
+
+    def described(self) -> dict[str, Any]:
+        """What config.json says about it."""
+        recipe = {} if self.recipe is None else {"recipe": self.recipe.to_json()}
+        return {"config": self.config.to_json(), "facts": asdict(self.facts), **recipe}
+
     def scored_on(self, split: LinkSplit) -> Run:
         """The same run with the split that its training graph is of, scored on that split's held-out pairs."""
         if not split.is_trained_by(self.split.train):
@@ -176,3 +221,15 @@ class Run:
         """What some of the unseen links, and all pairs outside the training graph, tell about probabilities."""
         num_links = self.links_split.num_graph_links
         return Evidence(histogram, self.logits(links), num_links - self.links_split.train.num_links, num_links)
+
+
+def _read_model(
+    files: RunFiles, config: Config, facts: Facts, split: LinkSplit
+) -> tuple[AutoEncoder, dict[str, Tensor]]:
+    num_nodes = split.train.num_nodes
+    tensors = files.tensors(model_limit(config, num_nodes, facts.num_features))
+    check_weights(tensors)
+    latent = {name.removeprefix(LATENT): tensor for name, tensor in tensors.items() if name.startswith(LATENT)}
+    model = restore_model(config, facts.num_features or num_nodes, tensors)
+    check_latent(config, model, latent, num_nodes)
+    return model, latent

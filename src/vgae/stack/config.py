@@ -142,16 +142,16 @@ class StackConfig(Options):
         5, least=2, most=1000, help="Parts of the training links; each is described by bases that did not see it."
     )
     base_seeds: int = option(2, least=1, most=100, help="Trainings of each auto-encoder, whose logits are averaged.")
-    boosting: float = option(0.5, least=0, most=1, help="Share of boosted trees in the log odds; the rest is linear.")
+    boosting: float = option(
+        0.5, least=0, most=1, help="Share of boosted trees in the log odds; the rest is a regression."
+    )
     seed: int = option(0, least=0, most=2**32 - 1, help="Of folds, samples, trainings and trees.")
     device: str = option("auto", identifies=False, help="auto, cpu or cuda.")
 
     @property
     def meta(self) -> MetaOptions:
         """How the meta-model is fitted."""
-        return MetaOptions(
-            boosting=self.boosting, balance=0.5, num_trees=300, tree_rate=0.05, leaf_rows=40, column_share=0.5
-        )
+        return MetaOptions(boosting=self.boosting)
 
     def view(self, graph: Graph) -> Graph:
         """What the stack sees of a graph: links without directions, and features unless it does without."""

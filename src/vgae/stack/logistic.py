@@ -1,17 +1,20 @@
-"""Logistic regression on evidence of any scale and with any tails.
+"""Logistic regression on evidence of any scale and with any tails, bent where the evidence says so.
 
-    log odds = b + Σ_c β_c z_c + Σ_c γ_c [x_c is missing]
-    z_c      = (t_c(x_c) - centre_c) / scale_c, 0 where x_c is missing
+    log odds = b + Σ_c f_c(x_c) + Σ_c γ_c [x_c is missing]
+    f_c(x)   = β_c z_c + Σ_k α_ck max(0, z_c - κ_ck), 0 where x_c is missing
+    z_c      = (t_c(x_c) - centre_c) / scale_c
 
-t_c is monotone: the value as it is or, to tame heavy tails, sign(x) log(1 + |x| / unit_c) with the median of |x| > 0 as
-the unit, whichever alone explains the labels better. Centre and scale are the weighted mean and deviation. The weighted
-log loss plus λ/2 (‖β‖² + ‖γ‖²) is minimised by Newton's method. Columns are added up one by one: the same bits for a
-row, whatever other rows there are.
+t_c is monotone: the value as it is or, to tame heavy tails, sign(x) log(1 + |x| / unit_c) with a low quantile of |x| as
+the unit, whichever alone explains the labels better. Centre and scale are the weighted mean and deviation. f_c is a
+line with bends at the knots κ, quantiles of which links and non-links decide half each: evidence may count for much in
+one range and for little in another, and beyond the last knot it continues as a line, where trees are constant. The
+weighted log loss plus λ/2 of the squares of all coefficients, those of bends in units of their deviation, is minimised
+by Newton's method. Columns are added up one by one: the same bits for a row, whatever other rows there are.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,8 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 STEPS = 100  # of Newton's method, which needs about ten
 SMALL = 1e-9  # a gain of the loss, as a share of it, that ends the search
+LOW = 0.1  # the quantile of |x| > 0 that is the unit of a logarithm
+CHUNK = 20_000  # rows in double precision at a time
 COMPARED = 10_000  # links, and as many non-links, by which forms are compared
 LARGEST = 1e30  # that a stored number may be: no finite evidence leads beyond float64
 
@@ -50,10 +55,12 @@ class Forms:
 
 @dataclass(frozen=True, eq=False)
 class Logistic:
-    """A fitted logistic regression; `reference` is the population's mean of z, `missing_share` of what is missing."""
+    """A fitted logistic regression; `reference` is the population's mean of f_c, `missing_share` of what is missing."""
 
     forms: Forms
     slope: Doubles
+    knots: Doubles  # C×K, ascending
+    bends: Doubles  # C×K
     missing: Doubles
     reference: Doubles
     missing_share: Doubles
@@ -63,15 +70,25 @@ class Logistic:
         """The log odds of each row."""
         found = np.full(len(evidence), self.intercept)
         for column in range(evidence.shape[1]):
-            found += self.slope[column] * self.forms.of(evidence, column)
+            found += self.part(evidence, column)
             found += self.missing[column] * np.isnan(evidence[:, column])
+        return found
+
+    def part(self, evidence: Evidence, column: int) -> Doubles:
+        """f_c of each row."""
+        z = self.forms.of(evidence, column)
+        found: Doubles = self.slope[column] * z
+        for knot, bend in zip(self.knots[column], self.bends[column], strict=True):
+            if bend:
+                found += bend * np.maximum(z - knot, 0)
+        found[np.isnan(evidence[:, column])] = 0
         return found
 
     def contributions(self, evidence: Evidence) -> Doubles:
         """What each column adds to the log odds of each row, M×C, relative to `base`."""
         found = np.empty(evidence.shape)
         for column in range(evidence.shape[1]):
-            found[:, column] = self.slope[column] * (self.forms.of(evidence, column) - self.reference[column])
+            found[:, column] = self.part(evidence, column) - self.reference[column]
             absent = np.isnan(evidence[:, column])
             found[:, column] += self.missing[column] * (absent - self.missing_share[column])
         return found
@@ -79,7 +96,7 @@ class Logistic:
     @property
     def base(self) -> float:
         """The mean of the log odds over the population."""
-        return float(self.intercept + self.slope @ self.reference + self.missing @ self.missing_share)
+        return float(self.intercept + self.reference.sum() + self.missing @ self.missing_share)
 
     # ------------------------------------------------------------------------------------------------- as it is stored
 
@@ -92,10 +109,15 @@ class Logistic:
     def from_tensors(cls, tensors: Arrays, num_columns: int) -> Logistic:
         """A regression out of arrays that somebody may have changed: what could not have been written is refused."""
         for name, array in tensors.items():
-            length = 1 if name == "intercept" else num_columns
             kind = np.dtype(np.uint8 if name == "logarithmic" else np.float64)
-            if array.dtype != kind or array.shape != (length,):
-                raise InputError(f"logistic.{name}: {length} values of the type {kind} are needed.")
+            if name in BENT:
+                is_shaped = array.ndim == 2 and array.shape == tensors["knots"].shape and len(array) == num_columns
+                if array.dtype != kind or not is_shaped or array.shape[1] > MOST_KNOTS:
+                    raise InputError(f"logistic.{name}: {num_columns} rows of the type {kind} are needed.")
+            else:
+                length = 1 if name == "intercept" else num_columns
+                if array.dtype != kind or array.shape != (length,):
+                    raise InputError(f"logistic.{name}: {length} values of the type {kind} are needed.")
             if name == "logarithmic" and (array > 1).any():
                 raise InputError("logistic.logarithmic: each must be 0 or 1.")
             if kind.kind == "f" and not (np.abs(array) <= LARGEST).all():
@@ -103,35 +125,78 @@ class Logistic:
             if name in ("unit", "scale") and (array < 1 / LARGEST).any():
                 raise InputError(f"logistic.{name}: all numbers must be above 0.")
         forms = Forms(*(tensors[each.name] for each in fields(Forms)))
-        own = {name: tensors[name] for name in ("slope", "missing", "reference", "missing_share")}
+        own = {name: tensors[name] for name in OWN}
         return cls(forms=forms, **own, intercept=float(tensors["intercept"][0]))
 
 
-NAMES = ("slope", "missing", "reference", "missing_share", "intercept", *(each.name for each in fields(Forms)))
+BENT = ("knots", "bends")
+OWN = ("slope", *BENT, "missing", "reference", "missing_share")
+NAMES = (*OWN, "intercept", *(each.name for each in fields(Forms)))
+MOST_KNOTS = 100
 
 
 # ------------------------------------------------------------------------------------------------------------- fitting
 
 
-def fit_logistic(evidence: Evidence, labels: Doubles, weights: Doubles, population: Doubles, ridge: float) -> Logistic:
-    """Fit to weighted labels; what is shown relative to a reference is relative to the mean by `population`."""
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Labels, how much each row counts in fitting, and how many pairs of the population it stands for."""
+
+    labels: Doubles
+    weights: Doubles
+    population: Doubles
+
+
+def fit_logistic(evidence: Evidence, rows: Weighted, ridge: float, num_knots: int = 0) -> Logistic:
+    """Fit to weighted labels; what is shown relative to a reference is relative to the mean over the population."""
     num_columns = evidence.shape[1]
-    forms = _fit_forms(evidence, labels, weights)
-    z = np.stack([forms.of(evidence, column) for column in range(num_columns)], axis=1)
+    forms = _fit_forms(evidence, rows.labels, rows.weights)
     absent = np.isnan(evidence)
     has_absent = np.flatnonzero(absent.any(axis=0) & ~absent.all(axis=0))
-    design = np.concatenate([z, absent[:, has_absent]], axis=1)
-    coefficients = newton(design, labels, weights, ridge)
+    knots = np.zeros((num_columns, num_knots))
+    deviations = np.ones((num_columns, num_knots))
+    design = np.empty((len(evidence), num_columns * (1 + num_knots) + len(has_absent)), dtype=np.float32)
+    for column in range(num_columns):
+        z = forms.of(evidence, column)
+        design[:, column] = z
+        if num_knots:
+            knots[column] = _knots(z[~absent[:, column]], rows.labels[~absent[:, column]], num_knots)
+        for place, knot in enumerate(knots[column]):
+            hinge = np.where(absent[:, column], 0.0, np.maximum(z - knot, 0))
+            spread = float(
+                np.sqrt(np.average((hinge - np.average(hinge, weights=rows.weights)) ** 2, weights=rows.weights))
+            )
+            deviations[column, place] = max(spread, 1e-6)
+            design[:, num_columns + column * num_knots + place] = hinge / deviations[column, place]
+    design[:, num_columns * (1 + num_knots) :] = absent[:, has_absent]
+    coefficients = newton(design, rows.labels, rows.weights, ridge)
+    bent = coefficients[1 + num_columns : 1 + num_columns * (1 + num_knots)].reshape(num_columns, num_knots)
     missing = np.zeros(num_columns)
-    missing[has_absent] = coefficients[1 + num_columns :]
-    return Logistic(
+    missing[has_absent] = coefficients[1 + num_columns * (1 + num_knots) :]
+    fitted = Logistic(
         forms=forms,
         slope=coefficients[1 : 1 + num_columns].copy(),
+        knots=knots,
+        bends=bent / deviations,
         missing=missing,
-        reference=np.average(z, axis=0, weights=population),
-        missing_share=np.average(absent, axis=0, weights=population),
+        reference=np.zeros(num_columns),
+        missing_share=np.average(absent, axis=0, weights=rows.population),
         intercept=float(coefficients[0]),
     )
+    parts = [np.average(fitted.part(evidence, column), weights=rows.population) for column in range(num_columns)]
+    return replace(fitted, reference=np.array(parts, dtype=np.float64))
+
+
+def _knots(z: Doubles, labels: Doubles, num_knots: int) -> Doubles:
+    """Quantiles of the mixture of links and non-links, half each, in ascending order; some may be equal."""
+    counts = [max(1, int((labels == label).sum())) for label in (0, 1)]
+    if not len(z):
+        return np.zeros(num_knots)
+    shares = np.where(labels == 1, 1 / counts[1], 1 / counts[0])
+    order = np.argsort(z, kind="stable")
+    passed = np.cumsum(shares[order])
+    places: Doubles = np.interp((np.arange(num_knots) + 0.5) / num_knots * passed[-1], passed, z[order])
+    return places
 
 
 def _fit_forms(evidence: Evidence, labels: Doubles, weights: Doubles) -> Forms:
@@ -142,7 +207,7 @@ def _fit_forms(evidence: Evidence, labels: Doubles, weights: Doubles) -> Forms:
     for column in range(evidence.shape[1]):
         x = np.ascontiguousarray(evidence[:, column : column + 1])
         size = np.abs(x[np.isfinite(x) & (x != 0)]).astype(np.float64)
-        unit = float(np.median(size)) if len(size) else 1.0
+        unit = float(np.quantile(size, LOW)) if len(size) else 1.0
         found = []
         for logarithmic in (0, 1):
             form = _standardised(x, weights, logarithmic, unit)
@@ -173,19 +238,21 @@ def _standardised(x: Evidence, weights: Doubles, logarithmic: int, unit: float) 
     return Forms(plain.logarithmic, plain.unit, np.array([centre]), np.array([scale]))
 
 
-def newton(design: Doubles, labels: Doubles, weights: Doubles, ridge: float) -> Doubles:
+def newton(design: Doubles | npt.NDArray[np.float32], labels: Doubles, weights: Doubles, ridge: float) -> Doubles:
     """Intercept and coefficients at the minimum of the weighted log loss plus λ/2 of their squares, intercept aside."""
-    design = np.concatenate([np.ones((len(design), 1)), design], axis=1)
-    penalty = np.full(design.shape[1], ridge)
+    penalty = np.full(1 + design.shape[1], ridge)
     penalty[0] = 0
     mean = np.average(labels, weights=weights)
-    coefficients = np.zeros(design.shape[1])
+    coefficients = np.zeros(1 + design.shape[1])
     coefficients[0] = np.log(mean / (1 - mean))
     current = _objective(design, labels, weights, penalty, coefficients)
     for _ in range(STEPS):
-        p = sigmoid(design @ coefficients)
-        gradient = design.T @ (weights * (p - labels)) + penalty * coefficients
-        curvature = (design * (weights * p * (1 - p))[:, None]).T @ design + np.diag(penalty)
+        gradient, curvature = penalty * coefficients, np.diag(penalty)
+        for part in _parts(len(design)):
+            rows = _with_ones(design[part])
+            p = sigmoid(rows @ coefficients)
+            gradient += rows.T @ (weights[part] * (p - labels[part]))
+            curvature += (rows * (weights[part] * p * (1 - p))[:, None]).T @ rows
         step = np.linalg.lstsq(curvature, gradient, rcond=1e-12)[0]
         for _ in range(30):  # shorter, until it leads down
             following = _objective(design, labels, weights, penalty, coefficients - step)
@@ -199,6 +266,15 @@ def newton(design: Doubles, labels: Doubles, weights: Doubles, ridge: float) -> 
         if gain <= SMALL * abs(current):
             break
     return coefficients
+
+
+def _parts(num_rows: int) -> list[slice]:
+    return [slice(start, start + CHUNK) for start in range(0, num_rows, CHUNK)]
+
+
+def _with_ones(design: npt.NDArray[Any]) -> Doubles:
+    """Some rows in double precision, a column of ones before them."""
+    return np.concatenate([np.ones((len(design), 1)), design], axis=1)
 
 
 def spread_rows(labels: Doubles, most: int) -> npt.NDArray[np.int64]:
@@ -220,5 +296,10 @@ def sigmoid(log_odds: Doubles) -> Doubles:
     return probabilities
 
 
-def _objective(design: Doubles, labels: Doubles, weights: Doubles, penalty: Doubles, coefficients: Doubles) -> float:
-    return log_loss(design @ coefficients, labels, weights) + float(penalty @ coefficients**2) / 2
+def _objective(
+    design: npt.NDArray[Any], labels: Doubles, weights: Doubles, penalty: Doubles, coefficients: Doubles
+) -> float:
+    loss = sum(
+        log_loss(_with_ones(design[part]) @ coefficients, labels[part], weights[part]) for part in _parts(len(design))
+    )
+    return loss + float(penalty @ coefficients**2) / 2

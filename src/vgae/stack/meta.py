@@ -1,18 +1,18 @@
 """The meta-model: from evidence about a pair of nodes to the log odds of a link.
 
-    log odds = (1 - s) · logistic regression + s · boosted trees + shift
+    log odds = scale · [(1 - s) · logistic regression + s · boosted trees] + shift
 
 It learns from labelled pairs that stand for a population: a pair of weight w stands for w pairs. Weights may differ by
-factors of 10⁴ and links be one pair in 10⁵, and the log odds are those of the population all the same. Newton steps of
-boosting do not survive that as it is: where all are links, a first step from log odds of -9 is 10⁴ long. So with the
-links' weight W₊ and the non-links' W₋ in all, both models are fitted to non-links of weight w·(W₊ / W₋)^β, which raises
-the log odds at any evidence by exactly β·log(W₋ / W₊), and that is taken off again. With β = 1 links and non-links have
-the same weight in all, and each pair of both kinds counts in fitting; with β = 0 it is the population itself, and only
-the top of the list does. The shift makes probabilities sum up to the number of links.
+factors of 10⁴ and links be one pair in 10⁵, and the log odds are those of the population all the same. Let W₊ and W₋ be
+the weights of all links and of all non-links. Fitted to non-links of weight w·(W₊ / W₋)^β, log odds come out higher by
+β·log(W₋ / W₊) whatever the evidence, and that is taken off again. Trees have β = 1, the same weight for links and for
+non-links: from log odds of -9 the Newton steps of boosting are up to 10⁴ long and never come back. For the regression β
+is an option: 1 is best over all pairs, 0 at the top of the list. Scale and shift are at last fitted to the population
+itself: they leave the order of pairs as it is, and make probabilities sum up to the number of links.
 
 Trees are grown by scikit-learn, on columns that are divided into bins here: at quantiles of the links and of the
-non-links, half of the bins each. Its own bins are quantiles by weight in newer versions, nearly none of which would be
-where the links are.
+non-links, half of the bins each, and of these again half far out in the tails, where the top of the list is decided.
+Its own bins are quantiles by weight in newer versions, nearly none of which would be where the links are.
 
 What is fitted is arrays (`vgae.stack.logistic`, `vgae.stack.trees`): stored as data, checked when loaded.
 """
@@ -30,13 +30,24 @@ from vgae.errors import InputError, TrainingError
 from vgae.graph.checks import MAX_SEED
 from vgae.options import Options, option, whole_number
 from vgae.stack import logistic
-from vgae.stack.logistic import Arrays, Doubles, Evidence, Logistic, fit_logistic, sigmoid, spread_rows
+from vgae.stack.logistic import (
+    Arrays,
+    Doubles,
+    Evidence,
+    Logistic,
+    Weighted,
+    fit_logistic,
+    newton,
+    sigmoid,
+    spread_rows,
+)
 from vgae.stack.trees import KINDS, Trees
 
 MOST_BINS = 255  # that scikit-learn takes
 FIELDS = ("value", "feature_idx", "num_threshold", "missing_go_to_left", "left", "right", "is_leaf")
 COMPARED = 5_000  # links, and as many non-links, that stand for the population in explanations
 CHECKED = 200  # rows on which trees that were read off are compared with scikit-learn's own
+LEAST_SCALE = 0.5  # of calibrated log odds; at most its inverse
 TREES, LOGISTIC, MIX = "trees.", "logistic.", "mix"
 
 
@@ -45,19 +56,20 @@ class MetaOptions(Options):
     """How the meta-model is fitted."""
 
     boosting: float = option(
-        0.5, least=0, most=1, help="Share of the boosted trees in the log odds; the rest is linear."
+        0.5, least=0, most=1, help="Share of the boosted trees in the log odds; the rest is the regression."
     )
     balance: float = option(
-        1.0, least=0, most=1, help="1: links weigh as much as non-links in fitting; 0: as they are."
+        0.4, least=0, most=1, help="Of the regression, 0: best at the top of the list; 1: best over all pairs."
     )
     ridge: float = option(1.0, least=0, help="Strength of the penalty on coefficients of the logistic regression.")
+    num_knots: int = option(6, least=0, most=logistic.MOST_KNOTS, help="Places where the part of a column may bend.")
     num_trees: int = option(200, least=1, most=10_000, help="Trees of each boosted model.")
-    tree_rate: float = option(0.1, above=0, most=1, help="Share of each step of boosting that is taken.")
-    num_leaves: int = option(16, least=2, most=1024, help="Leaves of a tree, at most.")
-    leaf_rows: int = option(20, least=1, help="Pairs in a leaf, at least.")
+    tree_rate: float = option(0.06, above=0, most=1, help="Share of each step of boosting that is taken.")
+    num_leaves: int = option(15, least=2, most=1024, help="Leaves of a tree, at most.")
+    leaf_rows: int = option(40, least=1, help="Pairs in a leaf, at least.")
     leaf_ridge: float = option(1.0, least=0, help="Strength of the penalty on the values of leaves.")
     column_share: float = option(
-        1.0, above=0, most=1, help="Share of the columns, at random, that a split chooses from."
+        0.5, above=0, most=1, help="Share of the columns, at random, that a split chooses from."
     )
     num_boosted: int = option(1, least=1, most=100, help="Boosted models of different seeds that are averaged.")
 
@@ -69,6 +81,7 @@ class MetaModel:
     logistic: Logistic
     trees: Trees
     boosting: float  # s
+    scale: float
     shift: float
 
     @property
@@ -81,9 +94,9 @@ class MetaModel:
         x = self._checked(evidence)
         found = np.full(len(x), self.shift)
         if self.boosting < 1:
-            found += (1 - self.boosting) * self.logistic.sums(x)
+            found += self.scale * (1 - self.boosting) * self.logistic.sums(x)
         if self.boosting > 0:
-            found += self.boosting * self.trees.sums(x)
+            found += self.scale * self.boosting * self.trees.sums(x)
         return found
 
     def contributions(self, evidence: npt.ArrayLike) -> Doubles:
@@ -94,12 +107,12 @@ class MetaModel:
         """
         x = self._checked(evidence)
         linear, boosted = self.logistic.contributions(x), self.trees.contributions(x)
-        return (1 - self.boosting) * linear + self.boosting * boosted
+        return self.scale * ((1 - self.boosting) * linear + self.boosting * boosted)
 
     @property
     def base(self) -> float:
         """The mean of the log odds over the population."""
-        return self.shift + (1 - self.boosting) * self.logistic.base + self.boosting * self.trees.base
+        return self.shift + self.scale * ((1 - self.boosting) * self.logistic.base + self.boosting * self.trees.base)
 
     def _checked(self, evidence: npt.ArrayLike) -> Evidence:
         x = _as_evidence(evidence)
@@ -114,7 +127,7 @@ class MetaModel:
         return {
             **{LOGISTIC + name: array for name, array in self.logistic.tensors().items()},
             **{TREES + name: array for name, array in self.trees.tensors().items()},
-            MIX: np.array([self.boosting, self.shift]),
+            MIX: np.array([self.boosting, self.scale, self.shift]),
         }
 
     @classmethod
@@ -126,8 +139,10 @@ class MetaModel:
         if odd:
             raise InputError(f"meta-model: {', '.join(sorted(map(str, odd)))[:200]}: missing or not known.")
         mix = tensors[MIX]
-        if mix.dtype != np.float64 or mix.shape != (2,) or not np.isfinite(mix).all() or not 0 <= mix[0] <= 1:
-            raise InputError(f"{MIX}: a share from 0 to 1 and a finite number are needed.")
+        if mix.dtype != np.float64 or mix.shape != (3,) or not (np.abs(mix) <= logistic.LARGEST).all():
+            raise InputError(f"{MIX}: three finite numbers are needed.")
+        if not 0 <= mix[0] <= 1 or mix[1] <= 0:
+            raise InputError(f"{MIX}: a share from 0 to 1 and a scale above 0 are needed.")
         linear, trees = (
             {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
             for prefix in (LOGISTIC, TREES)
@@ -139,7 +154,10 @@ def size_limit(options: MetaOptions, num_columns: int) -> int:
     """Bytes that the numbers of a model with these options can take, without what a file has beside them."""
     trees = options.num_trees * options.num_boosted
     node = sum(np.dtype(kind).itemsize for kind in KINDS.values())
-    return 8 * (2 + 1 + num_columns * len(logistic.NAMES) + trees + 1) + trees * (2 * options.num_leaves - 1) * node
+    return (
+        8 * (3 + 1 + num_columns * (len(logistic.NAMES) + 2 * options.num_knots) + trees + 1)
+        + trees * (2 * options.num_leaves - 1) * node
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- fitting
@@ -160,14 +178,14 @@ def fit_meta(
     population = population / population[y == 1].mean()  # links count one each: penalties are in units of links
     odds = population[y == 1].sum() / population[y == 0].sum()
     balanced = np.where(y == 1, population, population * odds**options.balance)
-    linear = fit_logistic(x, y, balanced, population, options.ridge)
+    linear = fit_logistic(x, Weighted(y, balanced, population), options.ridge, options.num_knots)
     trees, start = Trees.none(x.shape[1]), 0.0
     if options.boosting > 0 and x.shape[1]:
-        trees, start = _fit_trees(x, y, balanced, population, options, seed)
+        trees, start = _fit_trees(x, y, np.where(y == 1, population, population * odds), population, options, seed)
     share = options.boosting if trees.num_trees else 0.0
-    model = MetaModel(linear, trees, share, share * start + options.balance * float(np.log(odds)))
-    shift = _shift(model.log_odds(x), y, population)
-    return MetaModel(linear, trees, share, model.shift + shift)
+    start = share * (start + np.log(odds)) + (1 - share) * options.balance * np.log(odds)
+    scale, shift = _calibrated(MetaModel(linear, trees, share, 1.0, float(start)).log_odds(x), y, population)
+    return MetaModel(linear, trees, share, scale, scale * float(start) + shift)
 
 
 def _as_rows(
@@ -197,13 +215,16 @@ def _as_evidence(evidence: npt.ArrayLike) -> Evidence:
     return np.nan_to_num(x, nan=np.nan) if np.isinf(x).any() else x
 
 
-def _shift(log_odds: Doubles, labels: Doubles, weights: Doubles) -> float:
-    """What is to be added to log odds so that probabilities sum up to the weight of the links."""
-    low, high, links = -50.0, 50.0, float(weights @ labels)
+def _calibrated(log_odds: Doubles, labels: Doubles, population: Doubles) -> tuple[float, float]:
+    """The scale and shift that make the labels most likely; the shift alone where too few rows mislead the scale."""
+    shift, scale = newton(log_odds[:, None], labels, population, 0.0).tolist()
+    if LEAST_SCALE <= scale <= 1 / LEAST_SCALE:
+        return scale, shift
+    low, high, links = -50.0, 50.0, float(population @ labels)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if weights @ sigmoid(log_odds + middle) > links else (middle, high)
-    return (low + high) / 2
+        low, high = (low, middle) if population @ sigmoid(log_odds + middle) > links else (middle, high)
+    return 1.0, (low + high) / 2
 
 
 def _fit_trees(
@@ -248,7 +269,8 @@ def _edges(values: Evidence, labels: Doubles) -> npt.NDArray[np.float32]:
     every = np.unique(values[present])
     picked = every
     if len(every) > MOST_BINS:
-        quantiles = np.linspace(0, 1, MOST_BINS // 2 + 1)[1:-1]
+        even = np.linspace(0, 1, MOST_BINS // 4 + 1)[1:-1]
+        quantiles = np.concatenate([even, sigmoid(np.linspace(-9, 9, MOST_BINS // 4))])  # down to one row in 10⁴
         kinds = [values[present & (labels == label)] for label in (0, 1)]
         picked = np.unique(
             np.concatenate([np.quantile(kind, quantiles, method="inverted_cdf") for kind in kinds if len(kind)])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from vgae.evaluation.all_pairs import Candidates, Listed
 from vgae.evaluation.histogram import Histogram
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import Pairs, contains, distinct
+from vgae.graph.pairs import IntArray, Pairs, contains, distinct
 from vgae.stack.bases import FittedBases, FloatArray, by_base
 from vgae.stack.config import StackConfig
 from vgae.stack.meta import MetaModel
@@ -22,6 +22,23 @@ COUNTED = 200_000  # pairs outside the shortlist that stand for all of them in a
 PART = 500_000  # pairs that are described at a time, which bounds memory
 
 
+class _ScoredPairs:
+    """Logits of pairs that were listed before: lists of the same graph with other links known are nearly the same."""
+
+    def __init__(self) -> None:
+        self.ranks: IntArray = np.empty(0, dtype=np.int64)  # sorted
+        self.known: FloatArray = np.empty(0, dtype=np.float32)
+
+    def logits(self, ranks: IntArray, pairs: Pairs, score: Callable[[Pairs], FloatArray]) -> FloatArray:
+        """The logits of pairs with these ranks, which are sorted; those that are not known yet are scored."""
+        new = ~contains(self.ranks, ranks)
+        if new.any():
+            places = np.searchsorted(self.ranks, ranks[new])
+            scores = score(pairs[new])
+            self.ranks, self.known = (np.insert(self.ranks, places, ranks[new]), np.insert(self.known, places, scores))
+        return self.known[np.searchsorted(self.ranks, ranks)]
+
+
 @dataclass(frozen=True, eq=False)
 class FittedStack:
     """Scores pairs by all bases and the meta-model; the logit is the log odds of a link among unseen pairs."""
@@ -30,6 +47,7 @@ class FittedStack:
     bases: FittedBases
     meta: MetaModel
     symmetric: bool = True
+    scored: _ScoredPairs = field(default_factory=_ScoredPairs, repr=False)
 
     @property
     def graph(self) -> Graph:
@@ -47,19 +65,27 @@ class FittedStack:
 
     def on(self, graph: Graph) -> FittedStack:
         """The same stack on another graph with the same features, or with more nodes and links."""
-        return replace(self, bases=self.bases.on(self.config.view(graph)))
+        return replace(self, bases=self.bases.on(self.config.view(graph)), scored=_ScoredPairs())
 
     # ------------------------------------------------------------------------------------------------- the first stage
 
     def listed(self, candidates: Candidates, top: int = 0) -> Listed:
         """The pairs of the first stage and their logits."""
-        pairs = shortlist(self.bases, candidates, max(top, FIRST_STAGE))
-        return Listed(pairs, self.logits(pairs))
+        pairs = self.shortlist(candidates, top)
+        return Listed(pairs, self.scored.logits(self.graph.all_pairs.ranks(pairs), pairs, self.logits))
+
+    def shortlist(self, candidates: Candidates, top: int = 0) -> Pairs:
+        """The pairs of the first stage, each once and in the order of their ranks."""
+        return shortlist(self.bases, candidates, max(top, FIRST_STAGE))
 
     def listed_for(self, candidates: Candidates, nodes: list[int], top: int) -> Listed:
         """The pairs of the first stage of each of some nodes, which come first in their pairs."""
-        pairs = shortlist_of_nodes(self.bases, candidates, nodes, top)
+        pairs = self.shortlist_of(candidates, nodes, top)
         return Listed(pairs, self.logits(pairs))
+
+    def shortlist_of(self, candidates: Candidates, nodes: list[int], top: int = 0) -> Pairs:
+        """The pairs of the first stage of each of some nodes, which come first in their pairs; each once."""
+        return shortlist_of_nodes(self.bases, candidates, nodes, top)
 
     def histogram(self, candidates: Candidates, listed: Listed) -> Histogram:
         """How often each logit occurs among all candidates: exactly on the list, by a sample outside of it."""
@@ -72,14 +98,13 @@ class FittedStack:
 
     # ------------------------------------------------------------------------------------------------------ explanation
 
+    def evidence_by_column(self, pairs: Pairs) -> Mapping[str, FloatArray]:
+        """What the bases say about each pair, by column."""
+        return dict(zip(self.bases.columns, self.bases.describe(pairs).T, strict=True))
+
     def contributions(self, pair: Pairs) -> tuple[float, Mapping[str, float], Mapping[str, float]]:
         """The mean log odds, what each base adds to them for one pair, and the evidence itself by column."""
         evidence = self.bases.describe(pair)
         added: npt.NDArray[np.float64] = self.meta.contributions(evidence)[0]
         values = dict(zip(self.bases.columns, evidence[0].tolist(), strict=True))
         return self.meta.base, by_base(self.bases, added), values
-
-
-def is_on_list(listed: Listed, links: Pairs, graph: Graph) -> npt.NDArray[np.bool_]:
-    """Which of some links the first stage has found."""
-    return contains(distinct(graph.all_pairs.ranks(listed.pairs)), graph.all_pairs.ranks(links))

@@ -3,7 +3,7 @@
 Where there are few candidates (`SHARING`), all of them. Else the pairs that share a neighbour, the best of them by
 resource allocation, and the favourites of each base that ranks all pairs at the cost of a product of matrices. In a
 bipartite graph no candidate shares a neighbour: there it is the pairs with a path of three links between them. What is
-on neither list is never recommended; `vgae.stack.scorer.is_on_list` says which of some links are on it.
+on neither list is never recommended; how many of some links are on it, `first_stage_recall` counts.
 """
 
 from __future__ import annotations

@@ -11,6 +11,10 @@ a fold of its links, each candidate belongs to the first of these strata that fi
 From a stratum of N_s pairs n_s are drawn uniformly and without replacement, or all if there are no more, and each gets
 the weight N_s / n_s: sums over the sample, weighted, are unbiased for the sums over all candidates.
 
+The samples of several folds are put together as they are: in each, the links of the fold stand beside all non-links.
+Odds that are learned from them are those of a link out of a fold; where more or fewer links are left to be found, log
+odds differ by the logarithm of that ratio.
+
 Sizes are exact. Two-hop pairs are the entries of A_f², which is made in blocks of rows by the work that they take, so
 that memory is bounded; each pair gets a random key, and those with the smallest keys are the sample: one sweep counts
 and draws. In a graph for which this takes too much work (`MOST_WORK` additions) wedges i - m - j are drawn instead and
@@ -188,12 +192,16 @@ class _Frame:
         They are the upper triangle of A², links and favourites included; blocks are of rows of so much work.
         """
         adjacency, num_nodes = self.neighbourhoods.adjacency, len(work)
+        first = 0  # column; where it is worth it, those before the block, which are below the diagonal, are left out
+        right = adjacency
         for start, stop in chunks(work, BLOCK):
-            product = adjacency[start:stop] @ adjacency
+            if (start - first) * 20 > num_nodes:
+                first, right = start, adjacency[:, start:]
+            product = adjacency[start:stop] @ right
             i = np.repeat(np.arange(start, stop, dtype=np.int64), np.diff(product.indptr))
-            upper = product.indices > i
-            pairs = np.stack([i[upper], product.indices[upper].astype(np.int64)], axis=1)
-            yield start, stop, to_ranks(pairs, num_nodes)
+            j = product.indices + np.int64(first)
+            upper = j > i
+            yield start, stop, to_ranks(np.stack([i[upper], j[upper]], axis=1), num_nodes)
 
     @cached_property
     def _num_wedges(self) -> IntArray:

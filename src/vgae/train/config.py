@@ -47,7 +47,7 @@ class Config(Options):
         help="Whether to use features; --no-features gives the paper's GAE* and VGAE*.",
     )
     hidden_dim: int = option(32, least=1, most=2**16, help="Width of the hidden layer.", search=(8, 256))
-    latent_dim: int = option(16, least=1, most=2**16, help="Dimensions of the embedding.", search=(4, 128))
+    latent_dim: int = option(16, least=1, most=2**16, help="Dimensions of the embedding.", search=(8, 128))
     iterations: int = option(200, least=1, most=10**9, help="Full-batch training steps.", search=(50, 1000))
     learning_rate: float = option(0.01, above=0, help="Adam's learning rate.", search=(1e-3, 1e-1))
     objective: str = option("auto", choices=OBJECTIVES, help="exact, sampled or auto.")

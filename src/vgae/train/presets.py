@@ -52,10 +52,9 @@ STACK_MODELS: dict[str, dict[str, Any]] = {
     "networks": {
         "model": "gae",
         "encoder": "mlp:hops=2,dropout=0.5,unit_rows=true",
-        "decoder": "mlp:width=128,layers=2",
-        "hidden_dim": 256,
-        "latent_dim": 128,
-        "learning_rate": 0.003,
+        "decoder": "mlp",
+        "hidden_dim": 128,
+        "latent_dim": 64,
         "iterations": 200,
         "mask_links": 0.7,
     },

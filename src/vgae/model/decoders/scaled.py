@@ -47,7 +47,9 @@ class Scaled(DecoderSpec):
 
     scale: float = option(1.0, above=0, most=1e6, help="What the learned scale starts from.", search=(0.1, 10.0))
     bias: float | None = bias_option()
-    node_bias: bool = option(False, help="Whether each node has a bias, the last dimension of its embedding.")
+    node_bias: bool = option(
+        False, help="Whether each node has a bias, the last dimension of its embedding.", search=(False, True)
+    )
 
     def build(self, latent_dim: int, generator: torch.Generator) -> ScaledDecoder:  # noqa: ARG002 - nothing is drawn
         """The decoder at its start."""

@@ -93,7 +93,7 @@ def dropout_option() -> float:
 
 def unit_rows_option() -> bool:
     """The option that encoders share."""
-    given: bool = option(False, help="Take the features with rows of length one.")
+    given: bool = option(False, help="Take the features with rows of length one.", search=(False, True))
     return given
 
 

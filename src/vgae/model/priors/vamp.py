@@ -77,7 +77,7 @@ class Vamp(PriorSpec):
 
     spaces: ClassVar[tuple[str, ...]] = (PLANE, SPHERE)
 
-    components: int = option(50, least=1, most=10_000, help="Number of pseudo-nodes.", search=(5, 500))
+    components: int = option(50, least=1, most=10_000, help="Number of pseudo-nodes.", search=(5, 100))
 
     def build(self, latent_dim: int, generator: torch.Generator, input_dim: int) -> VampPrior:  # noqa: ARG002
         """The mixture with pseudo-nodes of random features, until `begin` takes those of real ones."""

@@ -48,32 +48,31 @@ def results_of(work: Callable[[Task], Done], tasks: Sequence[Task], *, num_worke
     with ExitStack() as started:
         busy: dict[Connection, _Worker[Task]] = {}
         for _ in range(min(num_workers, len(tasks))):
-            worker = started.enter_context(_started(work, waiting.pop()))
+            worker = _Worker(*started.enter_context(talking_process(_serve, work)), waiting.pop())
             busy[worker.pipe] = worker
+            _send(worker.pipe, worker.task)
         while busy:
             for pipe in wait(list(busy)):
                 worker = busy.pop(pipe)  # type: ignore[call-overload]  # only connections are waited for
                 done: Done = _received(worker)
                 if waiting:
                     task = waiting.pop()
-                    _send(worker, task)
+                    _send(worker.pipe, task)
                     busy[worker.pipe] = _Worker(worker.process, worker.pipe, task)
                 yield done
 
 
 @contextmanager
-def _started(work: Callable[[Task], Done], first: Task) -> Iterator[_Worker[Task]]:
-    """A worker on its first task; the process is ended afterwards."""
+def talking_process(serve: Callable[..., None], *given: Any) -> Iterator[tuple[SpawnProcess, Connection]]:
+    """A process that runs serve(pipe, *given), and our end of the pipe; the process is ended afterwards."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+    process = context.Process(target=_run, args=(serve, theirs, *given), daemon=True)
     try:
         with _ctrl_c_blocked():
             process.start()
         theirs.close()  # so that the pipe ends when the worker does
-        worker = _Worker(process, ours, first)
-        _send(worker, first)
-        yield worker
+        yield process, ours
     finally:
         if process.pid is not None:
             process.kill()
@@ -107,9 +106,9 @@ def _ctrl_c_blocked() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
 
-def _send(worker: _Worker[Task], task: Task) -> None:
+def _send(pipe: Connection, task: Any) -> None:
     with suppress(BrokenPipeError):  # it has ended, which shows when its result is waited for
-        worker.pipe.send(task)
+        pipe.send(task)
 
 
 def _received(worker: _Worker[Task]) -> Any:
@@ -117,31 +116,37 @@ def _received(worker: _Worker[Task]) -> Any:
         done, error = worker.pipe.recv()
     except (EOFError, ConnectionError):
         worker.process.join()
-        raise WorkerKilledError(_how_it_ended(worker)) from None
+        raise WorkerKilledError(how_it_ended(worker.process, worker.task)) from None
     if error is not None:
         raise error
     return done
 
 
-def _how_it_ended(worker: _Worker[Task]) -> str:
-    code = worker.process.exitcode or 0
+def how_it_ended(process: SpawnProcess, task: Any) -> str:
+    """Why a worker ended without a result, by the exit code of its process."""
+    code = process.exitcode or 0
     if code == -signal.SIGKILL:
-        return f"A worker was killed while it ran {worker.task}, most likely because memory ran out"
+        return f"A worker was killed while it ran {task}, most likely because memory ran out"
     if code < 0:
-        return f"A worker was ended by {signal.Signals(-code).name} while it ran {worker.task}"
-    return f"A worker ended with exit code {code} while it ran {worker.task}"
+        return f"A worker was ended by {signal.Signals(-code).name} while it ran {task}"
+    return f"A worker ended with exit code {code} while it ran {task}"
+
+
+def _run(serve: Callable[..., None], pipe: Connection, *given: Any) -> None:
+    """What the process of a worker does, until there is nothing more to do or the parent has ended."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(EOFError, ConnectionError):
+        serve(pipe, *given)
 
 
 def _serve(pipe: Connection, work: Callable[[Task], Done]) -> None:
-    """What a worker does: one task after the other, until there are no more or the parent has ended."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    with suppress(EOFError, ConnectionError):
-        while True:
-            task = pipe.recv()
-            try:
-                pipe.send((work(task), None))
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where the results are waited for
-                pipe.send((None, _portable(error)))
+    """One task after the other."""
+    while True:
+        task = pipe.recv()
+        try:
+            pipe.send((work(task), None))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where the results are waited for
+            pipe.send((None, _portable(error)))
 
 
 def _end_with_parent() -> None:

@@ -1,0 +1,234 @@
+"""`vgae train --model stack` and `vgae plan --model stack`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vgae.cli.opening import OpenedGraph, SplitOptions, open_graph
+from vgae.cli.options import GraphName, Json, TableOptions, given_options, same_option
+from vgae.cli.preset import scaled
+from vgae.cli.stack_progress import StackProgress
+from vgae.cli.summary import run_summary
+from vgae.cli.train import FolderOptions, JudgingOptions, QuietReporter, resume_hint
+from vgae.cli.verdict import print_verdict
+from vgae.evaluation.held_out import with_linked_ends
+from vgae.evaluation.metrics import auc_and_ap
+from vgae.graph.graph import Graph
+from vgae.graph.split import LinkSplit
+from vgae.io.catalog import DATASETS
+from vgae.machine import describe_machine
+from vgae.objective.cost import duration
+from vgae.options import Options, as_arguments, option
+from vgae.report.console import print_json, print_scores, print_table
+from vgae.report.verdict import Hints, Verdict, judge
+from vgae.runs.files import CHECKPOINT
+from vgae.runs.make import Destination, Source
+from vgae.runs.make_stack import StackReporter, make_stack_run
+from vgae.runs.stack_run import StackRun
+from vgae.screen import note, print_line, shell_line, visible
+from vgae.stack.config import StackConfig
+from vgae.train.config import choose_device
+from vgae.train.job import Job
+from vgae.train.plan import plan_training
+from vgae.train.presets import TUNED_NORMALIZATION
+from vgae.words import count
+
+CANNOT_TELL = (
+    "the links are directed, but a stack has one score for both ways: it cannot tell which way a link goes, and its "
+    "AUC of links against reversed links is 50 by construction"
+)
+ModelName = Annotated[str, typer.Option("--model", help="stack; gae and vgae have other options (vgae train --help).")]
+
+
+@dataclass(frozen=True)
+class StackFolderOptions(Options):
+    """Where a run is saved, and what may become of what is there already."""
+
+    out: Path | None = option(None, convert=Path, help="Run folder.  [default: runs/GRAPH-stack]")
+    overwrite: bool = same_option(FolderOptions, "overwrite")
+    resume: bool = option(False, help="Continue an interrupted training in that folder, after its last fold.")
+
+
+@dataclass(frozen=True)
+class StackJudgingOptions(Options):
+    """How a stack is judged."""
+
+    verdict: bool = same_option(JudgingOptions, "verdict")
+
+
+@dataclass(frozen=True, eq=False)
+class AskedStack:
+    """What a training was asked for on the command line."""
+
+    graph: str
+    config: StackConfig
+    split_options: SplitOptions
+    tables: TableOptions
+    opened: OpenedGraph
+    split: LinkSplit
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        """What folders of this graph begin with."""
+        return Path(self.opened.name).stem
+
+    @property
+    def has_features(self) -> bool:
+        """Whether there are any to use."""
+        return self.split.train.features is not None
+
+    def scaled(self) -> AskedStack:
+        """Features of a file with rows of unit length, as for other models, unless it was said how to scale them."""
+        own = self.graph.lower() not in DATASETS
+        if not (own and self.has_features and self.config.features and self.tables.normalize is None):
+            return self
+        opened, split = scaled(self.opened, self.split)
+        tables = replace(self.tables, normalize=TUNED_NORMALIZATION)
+        remark = f"features normalized by {TUNED_NORMALIZATION}; --normalize none takes them as they are"
+        return replace(self, opened=opened, split=split, tables=tables, remarks=(remark,))
+
+    def baseline_line(self, name: str) -> str:
+        """What saves a heuristic as a run, for the shell."""
+        given = [*as_arguments(self.split_options), *as_arguments(self.tables)]
+        return shell_line(["vgae", "baseline", name, self.graph, *given, "--out", f"runs/{self.stem}-{name}"])
+
+    def hints(self) -> Hints:
+        """What to run next."""
+        return Hints(
+            baseline=self.baseline_line,
+            compare=None,
+            more_test_links="--test 0.2" if self.split_options.test_links is None else "more rows in --test-links",
+            uses_features=self.config.features and self.has_features,
+            has_features=self.has_features,
+        )
+
+
+def train(
+    graph: GraphName,
+    config: StackConfig,
+    split: SplitOptions,
+    output: StackFolderOptions,
+    judging: StackJudgingOptions,
+    tables: TableOptions,
+    model: ModelName = "stack",
+    as_json: Json = False,
+) -> None:
+    """Train a stack on a graph, score it, save it, and say how it compares."""
+    choose_device(config.device)
+    opened = open_graph(graph, tables, split.time)
+    asked = AskedStack(graph, config, split, tables, opened, split.apply(opened)).scaled()
+    suffix = "" if config.features else "-no-features"
+    folder = output.out or Path("runs") / f"{asked.stem}-{model}{suffix}"
+    to = Destination(folder, output.overwrite, output.resume)
+    source = Source(asked.split, visible(opened.name), asked.opened.recipe)
+    with resume_hint(folder, after_folds):
+        run = make_stack_run(source, config, to, QuietStack()) if as_json else _on_screen(source, asked, to)
+        linked = linked_scores(run)
+        if not as_json:
+            print_scores(run.metrics, None, ("auc", "ap"))
+            print_linked(linked)
+        found = judge_stack(run, asked) if judging.verdict else None
+    if as_json:
+        print_json(run_summary(folder, run) | {"linked_ends": linked, "verdict": found.to_json() if found else None})
+    elif found:
+        print_verdict(found)
+
+
+def plan(
+    graph: GraphName,
+    config: StackConfig,
+    split: SplitOptions,
+    tables: TableOptions,
+    model: ModelName = "stack",
+    as_json: Json = False,
+) -> None:
+    """Estimate what the auto-encoders of a stack would cost."""
+    del model
+    choose_device(config.device)
+    opened = open_graph(graph, tables, split.time)
+    planned = config.view(split.apply(opened).train if given_options(split) else opened.graph)
+    trainings = config.base_seeds * (config.folds + 1)
+    costs = {
+        base.text: (base.config.iterations * cost.seconds, cost.memory.largest)
+        for base in config.bases_for(planned)
+        if base.config is not None
+        for cost in plan_training(Job(planned, base.config)).costs
+        if cost.objective == base.config.objective
+    }
+    total = trainings * sum(seconds for seconds, _ in costs.values())
+    if as_json:
+        bases = {name: {"seconds": seconds, "bytes": memory} for name, (seconds, memory) in costs.items()}
+        print_json({"dataset": opened.name, "trainings_of_each": trainings, "bases": bases, "training_seconds": total})
+        return
+    note(f"{opened.name}: {planned} · on {describe_machine()}")
+    titles = ("base", "one training", count(trainings, "training"), "memory")
+    rows = [
+        (name, duration(seconds), duration(trainings * seconds), f"{memory / 1e9:.2f} GB")
+        for name, (seconds, memory) in costs.items()
+    ]
+    if rows:
+        print_table(titles, rows, numbers=titles[1:])
+    print_line(
+        f"About {duration(total)} for the auto-encoders, {count(config.folds, 'fold')} and the whole graph, "
+        f"{count(config.base_seeds, 'seed')} each; similarities, the meta-model and the calibration come on top, and "
+        "may take as long again."
+    )
+
+
+class QuietStack(QuietReporter, StackReporter):
+    """Prints only what a person has to do something about."""
+
+
+def _on_screen(source: Source, asked: AskedStack, to: Destination) -> StackRun:
+    """Train, and show the progress."""
+    config, graph = asked.config, asked.opened.graph
+    bases = [base.text for base in config.bases_for(config.view(asked.split.train))]
+    lines = [
+        f"{asked.opened.name}: {graph} · {graph.cleaning}",
+        *asked.remarks,
+        *([CANNOT_TELL] if graph.directed else []),
+        f"stack of {', '.join(bases)}; {count(config.folds, 'fold')}, {count(config.base_seeds, 'seed')} each",
+    ]
+    with StackProgress(to, bases, config.folds, lines) as reporter:
+        run = make_stack_run(source, config, to, reporter)
+    if reporter.trained:
+        note(f"trained a stack in {run.facts.seconds:.1f} s, saved in {to.folder}")
+    return run
+
+
+def after_folds(folder: Path) -> str:
+    """How far an interrupted stack has come."""
+    return f" after {count(len(list((folder / CHECKPOINT).glob('fold-*.safetensors'))), 'fold')}"
+
+
+def judge_stack(run: StackRun, asked: AskedStack) -> Verdict:
+    """The verdict on a run of `vgae train --model stack`."""
+    return judge("stack", run.stack, asked.split, {}, asked.hints())
+
+
+def linked_scores(run: StackRun) -> dict[str, float] | None:
+    """AUC and AP without the pairs of nodes that have no training links, of which it is known that they have others."""
+    held_out = run.split.test or run.split.val
+    graph: Graph = run.stack.graph
+    kept = with_linked_ends(held_out, graph)
+    if not (len(kept.links) and len(kept.non_links)):
+        return None
+    logits = run.logits(kept.pairs)
+    left_out = {"num_pairs": len(kept), "num_left_out": len(held_out) - len(kept)}
+    return auc_and_ap(logits[kept.labels], logits[~kept.labels]) | left_out
+
+
+def print_linked(found: dict[str, float] | None) -> None:
+    """One line on what the protocol gives away; none where no pair is left out."""
+    if found is None or not found["num_left_out"]:
+        return
+    total = int(found["num_pairs"] + found["num_left_out"])
+    print_line(
+        f"Without the {count(int(found['num_left_out']), 'pair')} of {total:,} with a node that has no training link, "
+        f"which gives away that it has a held-out one: AUC {100 * found['auc']:.1f}, AP {100 * found['ap']:.1f}."
+    )

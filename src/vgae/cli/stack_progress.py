@@ -1,0 +1,118 @@
+"""Progress of a stack on standard error: which fold and which base, and about how long it will take."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from vgae.cli.train import QuietReporter
+from vgae.objective.cost import duration
+from vgae.runs.make import Destination
+from vgae.runs.make_stack import StackReporter
+from vgae.screen import note
+from vgae.words import count
+
+REST = ""  # what follows the bases of a fold: its pairs are described, or the meta-model is fitted
+
+
+class TimeLeft:
+    """How long the steps take that are still to come, by how long those of the same name took."""
+
+    def __init__(self, names: list[str], rounds: int) -> None:
+        self.steps = [(turn, name) for turn in range(rounds) for name in (*names, REST)]
+        self.took: dict[str, float] = {}
+        self.step, self.since = 0, time.perf_counter()
+
+    def begin(self, turn: int, name: str) -> None:
+        """A step begins, and the one before it is over."""
+        now = time.perf_counter()
+        before = self.steps[self.step]
+        if self.steps.index((turn, name)) == self.step + 1:
+            self.took[before[1]] = now - self.since
+        self.step, self.since = self.steps.index((turn, name)), now
+
+    @property
+    def done(self) -> float:
+        """The share of the steps that is over."""
+        return self.step / len(self.steps)
+
+    @property
+    def seconds(self) -> float | None:
+        """Of this step and those after it; None as long as one of them has never been made."""
+        left = [name for _, name in self.steps[self.step :]]
+        return sum(self.took[name] for name in left) if set(left) <= set(self.took) else None
+
+
+class StackProgress(QuietReporter, StackReporter):
+    """Shows how far a stack is, where somebody can see it, and prints what happens to its folder."""
+
+    def __init__(self, to: Destination, bases: list[str], folds: int, first_lines: list[str]) -> None:
+        self.to, self.folds, self.first_lines, self.trained = to, folds, first_lines, False
+        self.restored = 0
+        self.left = TimeLeft(bases, folds + 1)
+        console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+        columns = (BarColumn(bar_width=12), TextColumn("{task.fields[status]}", markup=False))
+        self.bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self.task = self.bar.add_task("", total=1.0, status="")
+
+    def on_ready(self, *, fresh: bool) -> None:
+        """Say what the stack is about and, if it was to be resumed, that there is nothing to resume."""
+        self.trained = True
+        for line in self.first_lines:
+            note(line)
+        if self.to.resume and fresh:
+            note(f"{self.to.folder}: nothing to resume, so training starts from the beginning")
+
+    def on_complete(self, folder: object) -> None:
+        """Say that there is nothing to do."""
+        note(f"{folder}: this run is complete; there is nothing to resume")
+
+    def on_threads(self, number: int) -> None:
+        """Say that the number of threads is that of before."""
+        note(f"using {number} threads, as this training did before")
+
+    def on_warning(self, text: str) -> None:
+        """Say what went wrong."""
+        note(text)
+
+    def on_base(self, fold: int, name: str) -> None:
+        """Move the bar, and say where a fitting continues that was interrupted."""
+        if self.restored:
+            note(f"continuing after {count(self.restored, 'fold')} of {self.folds}")
+            self.restored = 0
+        self._show(fold, name, f"{self._round(fold)} · {name}")
+
+    def on_describing(self, fold: int) -> None:
+        """The bases of a fold are fitted."""
+        self._show(fold, REST, f"{self._round(fold)} · describing its pairs")
+
+    def on_fold(self, fold: int, *, restored: bool) -> None:
+        """Count folds that were there already."""
+        del fold
+        self.restored += restored
+
+    def on_meta(self) -> None:
+        """The meta-model is next."""
+        self._show(self.folds, REST, "meta-model and scores")
+
+    def _round(self, fold: int) -> str:
+        return f"fold {fold + 1} of {self.folds}" if fold < self.folds else "all training links"
+
+    def _show(self, fold: int, name: str, status: str) -> None:
+        self.left.begin(fold, name)
+        seconds = self.left.seconds
+        words = status if seconds is None else f"{status} · about {duration(seconds)} left"
+        self.bar.update(self.task, completed=self.left.done, status=words)
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()

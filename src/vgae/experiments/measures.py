@@ -1,0 +1,115 @@
+"""What `vgae accuracy` measures of a fitted method on one split, all by the same rules for every method.
+
+    auc, ap                      the paper's protocol: test links among as many random non-links
+    auc_linked, ap_linked        the same pairs without those that have a node without a link in the training graph
+    left_out                     the share of the test links that this leaves out
+    precision@100, @1000         the share of test links among the best pairs of all, links for training and validation
+                                 known and left out
+    heart_mrr, heart_hits@10 …   each test link among 500 hard non-links of its own (`evaluation/heart.py`)
+
+A node without a training link gives itself away: in a network in which every node has links, it must have a held-out
+one. Of the test pairs of Cora, Citeseer and Pubmed that have such a node, two in three are links. Hence `auc_linked`.
+
+For precision, a method that knows how to find its best pairs (`recommend`) is asked for them. Others are asked for the
+scores of all pairs, and equal scores are in random order, as in `evaluation/all_pairs.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from vgae.baselines.counts import count_scores
+from vgae.baselines.heuristics import DegreeScorer, NeighbourScorer
+from vgae.evaluation.all_pairs import Candidates, sweep, top_metrics
+from vgae.evaluation.evaluate import Scorer
+from vgae.evaluation.heart import evaluate_heart
+from vgae.evaluation.metrics import auc_and_ap
+from vgae.graph.graph import Graph
+from vgae.graph.pairs import Pairs, contains, distinct
+from vgae.graph.split import LinkSplit
+
+TOP = (100, 1000)
+MOST_WORK = 300_000_000_000  # additions to describe the pairs of a ring through all nodes, up to ten minutes
+HEART = ("mrr", "hits@10", "hits@20")  # of those that HeaRT has
+
+
+class Recommender(Protocol):
+    """What finds its best new pairs by itself."""
+
+    def recommend(self, k: int) -> Any:
+        """The best k new pairs, best first, as `pairs` of what is returned; known links are left out."""
+
+
+def measure(
+    scorer: Scorer, split: LinkSplit, *, recommender: Recommender | None = None, hard: bool = False
+) -> dict[str, float]:
+    """All metrics of a method that was fitted on the split's training graph; those of HeaRT if `hard`."""
+    return sampled_metrics(scorer, split) | more_metrics(scorer, split, recommender=recommender, hard=hard)
+
+
+def more_metrics(
+    scorer: Scorer, split: LinkSplit, *, recommender: Recommender | None = None, hard: bool = False
+) -> dict[str, float]:
+    """Precision at the top of the list, and HeaRT if `hard`."""
+    if recommender is not None:
+        found = precision_of_recommended(recommender, split)
+    else:
+        found = precision_over_all(scorer, split)
+    if hard:
+        of_test = evaluate_heart(scorer, split, sets=("test",))["test"]
+        found |= {f"heart_{name}": of_test[name] for name in HEART if name in of_test}
+    return found
+
+
+def sampled_metrics(scorer: Scorer, split: LinkSplit) -> dict[str, float]:
+    """AUC and AP on the test pairs, and on those of them whose nodes both have links in the training graph."""
+    links, non_links = (scorer.logits(pairs) for pairs in (split.test.links, split.test.non_links))
+    of_links, of_non_links = (has_links(split.train, pairs) for pairs in (split.test.links, split.test.non_links))
+    found = auc_and_ap(links, non_links) | {"left_out": float(1 - of_links.mean())}
+    if of_links.any() and of_non_links.any():
+        rest = auc_and_ap(links[of_links], non_links[of_non_links])
+        found |= {f"{name}_linked": value for name, value in rest.items()}
+    return found
+
+
+def has_links(train: Graph, pairs: Pairs) -> npt.NDArray[np.bool_]:
+    """Which of these pairs have a link of the training graph at both of their nodes."""
+    degrees = np.diff(train.adjacency.indptr)
+    both: npt.NDArray[np.bool_] = (degrees[pairs] > 0).all(axis=1)
+    return both
+
+
+def precision_over_all(scorer: Any, split: LinkSplit) -> dict[str, float]:
+    """Precision@K over all pairs but the known ones; nothing where a method cannot say, or not in reasonable time."""
+    numbering, graph = split.train.all_pairs, split.train
+    known = distinct(numbering.ranks(np.concatenate([graph.links, split.val.links])))
+    candidates = Candidates.of(graph, numbering.pairs(known))
+    links = numbering.pairs(numbering.ranks(split.test.links))
+    if isinstance(scorer, NeighbourScorer | DegreeScorer):
+        counts, scores = count_scores(scorer, candidates, max(TOP)), scorer.logits(links)
+        each = {k: counts.precision(k, scores) for k in TOP}
+        return {f"precision@{k}": value for k, value in each.items() if value is not None}
+    if not hasattr(scorer, "rows") or _takes_too_long(scorer, graph.num_nodes):
+        return {}
+    found = sweep(scorer, candidates, links, max(TOP))
+    metrics = top_metrics(found.best, found.marked, TOP)
+    return {name: value for name, value in metrics.items() if name.startswith("precision")}
+
+
+def _takes_too_long(scorer: Any, num_nodes: int) -> bool:
+    """Whether all rows of a baseline that walks over the graph for each of them take more than some minutes."""
+    if not hasattr(scorer, "work"):
+        return False
+    ring = np.stack([np.arange(num_nodes), np.roll(np.arange(num_nodes), 1)], axis=1)  # of pairs, with all nodes in it
+    return bool(scorer.work(ring) > MOST_WORK)
+
+
+def precision_of_recommended(recommender: Recommender, split: LinkSplit) -> dict[str, float]:
+    """Precision@K of the pairs that a method recommends, of which it knows the links for training and validation."""
+    numbering = split.train.all_pairs
+    pairs = np.asarray(recommender.recommend(max(TOP)).pairs)
+    hits = contains(distinct(numbering.ranks(split.test.links)), numbering.ranks(pairs))
+    return {f"precision@{k}": float(hits[:k].sum() / k) for k in TOP if k <= len(hits)}
