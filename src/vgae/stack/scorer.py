@@ -30,12 +30,12 @@ class _ScoredPairs:
         self.known: FloatArray = np.empty(0, dtype=np.float32)
 
     def logits(self, ranks: IntArray, pairs: Pairs, score: Callable[[Pairs], FloatArray]) -> FloatArray:
-        """The logits of pairs with these ranks, which are sorted; those that are not known yet are scored."""
+        """The logits of different pairs with these ranks, in any order; those that are not known yet are scored."""
         new = ~contains(self.ranks, ranks)
         if new.any():
-            places = np.searchsorted(self.ranks, ranks[new])
-            scores = score(pairs[new])
-            self.ranks, self.known = (np.insert(self.ranks, places, ranks[new]), np.insert(self.known, places, scores))
+            every = np.concatenate([self.ranks, ranks[new]])
+            order = np.argsort(every, kind="stable")
+            self.ranks, self.known = every[order], np.concatenate([self.known, score(pairs[new])])[order]
         return self.known[np.searchsorted(self.ranks, ranks)]
 
 
@@ -47,7 +47,7 @@ class FittedStack:
     bases: FittedBases
     meta: MetaModel
     symmetric: bool = True
-    scored: _ScoredPairs = field(default_factory=_ScoredPairs, repr=False)
+    scored: _ScoredPairs = field(default_factory=_ScoredPairs, init=False, repr=False)  # of these bases on this graph
 
     @property
     def graph(self) -> Graph:
@@ -65,7 +65,7 @@ class FittedStack:
 
     def on(self, graph: Graph) -> FittedStack:
         """The same stack on another graph with the same features, or with more nodes and links."""
-        return replace(self, bases=self.bases.on(self.config.view(graph)), scored=_ScoredPairs())
+        return replace(self, bases=self.bases.on(self.config.view(graph)))
 
     # ------------------------------------------------------------------------------------------------- the first stage
 
@@ -75,7 +75,7 @@ class FittedStack:
         return Listed(pairs, self.scored.logits(self.graph.all_pairs.ranks(pairs), pairs, self.logits))
 
     def shortlist(self, candidates: Candidates, top: int = 0) -> Pairs:
-        """The pairs of the first stage, each once and in the order of their ranks."""
+        """The pairs of the first stage, each once."""
         return shortlist(self.bases, candidates, max(top, FIRST_STAGE))
 
     def listed_for(self, candidates: Candidates, nodes: list[int], top: int) -> Listed:
