@@ -37,7 +37,8 @@ def across() -> FittedStack:
 
 def codes_of(pairs: Pairs) -> IntArray:
     """A number for each pair, in their order."""
-    return pairs.min(axis=1) * 10**6 + pairs.max(axis=1)
+    found: IntArray = pairs.min(axis=1) * 10**6 + pairs.max(axis=1)
+    return found
 
 
 def test_logits_are_the_meta_models_of_the_evidence() -> None:
