@@ -1,4 +1,4 @@
-"""What the tests of stacks share: graphs, cheap bases, a similarity that tells what it was made of, a store of folds."""
+"""What tests of stacks share: graphs, cheap bases, a similarity that tells what it was made of, a store of folds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ class WithFewTrees(StackConfig):
 
     @property
     def meta(self) -> MetaOptions:
-        return replace(super().meta, num_trees=10)
+        return replace(super().meta, num_trees=15, tree_rate=0.4)
 
 
 def random_graph(num_nodes: int, num_edges: int, seed: int, feature_dim: int = 0) -> Graph:

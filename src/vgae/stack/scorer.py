@@ -47,7 +47,7 @@ class FittedStack:
     bases: FittedBases
     meta: MetaModel
     symmetric: bool = True
-    last: _LastList = field(default_factory=_LastList, repr=False)
+    last: _LastList = field(default_factory=_LastList, init=False, repr=False)
 
     @property
     def graph(self) -> Graph:
@@ -65,7 +65,7 @@ class FittedStack:
 
     def on(self, graph: Graph) -> FittedStack:
         """The same stack on another graph with the same features, or with more nodes and links."""
-        return replace(self, bases=self.bases.on(self.config.view(graph)), last=_LastList())
+        return replace(self, bases=self.bases.on(self.config.view(graph)))
 
     # ------------------------------------------------------------------------------------------------- the first stage
 
@@ -74,7 +74,7 @@ class FittedStack:
         return self.last.of(self.shortlist(candidates, top), self.logits)
 
     def shortlist(self, candidates: Candidates, top: int = 0) -> Pairs:
-        """The pairs of the first stage, each once and in the order of their ranks."""
+        """The pairs of the first stage, each once."""
         return shortlist(self.bases, candidates, max(top, FIRST_STAGE))
 
     def listed_for(self, candidates: Candidates, nodes: list[int], top: int) -> Listed:
