@@ -29,7 +29,7 @@ def _of_table_1(method: str) -> Figures:
 KIPF = "Kipf & Welling, 2016, Table 1"
 ONE_SPLIT = "One split, not published, ten initialisations on it; options chosen by validation, no early stopping."
 HEART = "Li et al., 2023 (HeaRT, arXiv 2306.10453)"
-NOT_CHECKED = "as given in issue 14 of this project"
+NOT_CHECKED = "as quoted by others; not checked against the paper"
 HEART_SPLIT = (
     "One fixed split of theirs and ten seeds on it; training is stopped, and options are chosen, by the MRR of "
     "validation links among hard non-links of their own."
