@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
-from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import TextColumn
 
-from vgae.cli.train import QuietReporter
+from vgae.cli.train import FolderReporter
 from vgae.objective.cost import duration
 from vgae.runs.make import Destination
 from vgae.runs.make_stack import StackReporter
 from vgae.screen import note
+from vgae.train.progress import Bar
 from vgae.words import count
 
 REST = ""  # what follows the bases of a fold: its pairs are described, or the meta-model is fitted
@@ -47,29 +45,14 @@ class TimeLeft:
         return sum(self.took[name] for name in left) if set(left) <= set(self.took) else None
 
 
-class StackProgress(QuietReporter, StackReporter):
+class StackProgress(Bar, FolderReporter, StackReporter):
     """Shows how far a stack is, where somebody can see it, and prints what happens to its folder."""
 
     def __init__(self, to: Destination, bases: list[str], folds: int, first_lines: list[str]) -> None:
-        self.to, self.folds, self.first_lines, self.trained = to, folds, first_lines, False
+        self.to, self.first_lines, self.folds = to, first_lines, folds
         self.restored = 0
         self.left = TimeLeft(bases, folds + 1)
-        console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-        columns = (BarColumn(bar_width=12), TextColumn("{task.fields[status]}", markup=False))
-        self.bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self.task = self.bar.add_task("", total=1.0, status="")
-
-    def on_ready(self, *, fresh: bool) -> None:
-        """Say what the stack is about and, if it was to be resumed, that there is nothing to resume."""
-        self.trained = True
-        for line in self.first_lines:
-            note(line)
-        if self.to.resume and fresh:
-            note(f"{self.to.folder}: nothing to resume, so training starts from the beginning")
-
-    def on_complete(self, folder: object) -> None:
-        """Say that there is nothing to do."""
-        note(f"{folder}: this run is complete; there is nothing to resume")
+        self.begin_bar(1.0, TextColumn("{task.fields[status]}", markup=False))
 
     def on_threads(self, number: int) -> None:
         """Say that the number of threads is that of before."""
@@ -107,12 +90,3 @@ class StackProgress(QuietReporter, StackReporter):
         seconds = self.left.seconds
         words = status if seconds is None else f"{status} · about {duration(seconds)} left"
         self.bar.update(self.task, completed=self.left.done, status=words)
-
-    def __enter__(self) -> Self:
-        self.bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.bar.stop()

@@ -162,12 +162,12 @@ class QuietReporter(Reporter):
         note(text)
 
 
-class ScreenReporter(ProgressBar, QuietReporter):
-    """Shows the progress of a training, and prints what happens to its folder."""
+class FolderReporter(QuietReporter):
+    """Prints what happens to the folder of a run; lines on what the training is about come first."""
 
-    def __init__(self, config: Config, to: Destination, first_lines: Sequence[str]) -> None:
-        super().__init__(config.iterations)
-        self.to, self.first_lines, self.trained = to, first_lines, False
+    to: Destination
+    first_lines: Sequence[str]
+    trained = False  # whether it was trained now, and not complete before
 
     def on_ready(self, *, fresh: bool) -> None:
         """Say what the training is about and, if it was to be resumed, that there is nothing to resume."""
@@ -180,6 +180,14 @@ class ScreenReporter(ProgressBar, QuietReporter):
     def on_complete(self, folder: Path) -> None:
         """Say that there is nothing to do."""
         note(f"{folder}: this run is complete; there is nothing to resume")
+
+
+class ScreenReporter(ProgressBar, FolderReporter):
+    """Shows the progress of a training, and prints what happens to its folder."""
+
+    def __init__(self, config: Config, to: Destination, first_lines: Sequence[str]) -> None:
+        super().__init__(config.iterations)
+        self.to, self.first_lines = to, first_lines
 
 
 def after_iteration(folder: Path) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from vgae.cli.exits import same_command
 from vgae.cli.opening import SplitOptions, open_graph
@@ -30,6 +29,7 @@ from vgae.search.trial import COMPLETE
 from vgae.search.tune import SearchOptions, SearchReporter, run_search
 from vgae.train.config import Config, choose_device
 from vgae.train.presets import ENOUGH_TO_STOP
+from vgae.train.progress import Bar
 from vgae.words import count
 
 
@@ -159,21 +159,15 @@ def _draw(result: SearchResult, folder: Path) -> list[str]:
     return list(PICTURES if importances else PICTURES[:1])
 
 
-class ScreenReporter(SearchReporter):
+class ScreenReporter(Bar, SearchReporter):
     """Shows the progress of a search: on a terminal a bar, else a line for each trial that is the best so far."""
 
     def __init__(self, options: SearchOptions, folder: SearchFolder, first_lines: list[str], *, quiet: bool) -> None:
         self.by, self.folder, self.first_lines, self.quiet = title_of(options.by), folder, first_lines, quiet
         self.best, self.compared = -1.0, False
         self.console = progress_console(quiet=quiet)
-        columns = (
-            BarColumn(bar_width=12),
-            MofNCompleteColumn(),
-            TextColumn("trials{task.fields[status]}", markup=False),
-            TimeRemainingColumn(),
-        )
-        self.bar = Progress(*columns, console=self.console, transient=True, disable=self.console.quiet)
-        self.task = self.bar.add_task("", total=options.trials, status="")
+        status = TextColumn("trials{task.fields[status]}", markup=False)
+        self.begin_bar(options.trials, MofNCompleteColumn(), status, TimeRemainingColumn(), console=self.console)
 
     def on_begin(self, done: list[TrialResult], total: int, workers: int) -> None:
         """Say what is searched, and where an earlier search is continued."""
@@ -207,15 +201,6 @@ class ScreenReporter(SearchReporter):
             note(f"comparing {words}: {count(left, 'training')}")
         self.compared = True
         self.bar.update(self.task, status=f" · {words}: {left} left")
-
-    def __enter__(self) -> Self:
-        self.bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.bar.stop()
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
@@ -57,6 +57,33 @@ LARGEST_STEP = 2**24  # Adam counts in float32, which counts no further
 MOST_THREADS = 2**16
 
 
+@contextmanager
+def writing_to(folder: Path, what: str, *, is_locked: bool) -> Iterator[None]:
+    """A folder to write checkpoints into, one process at a time; gone afterwards if it is new and nothing is in it.
+
+    `is_locked` says that whoever asks holds the folder's lock already.
+    """
+    with ExitStack() as held:
+        try:
+            made = make_folder(folder)
+            held.callback(_remove_empty, made)
+            if not is_locked:
+                refusal = f"{folder}: another process is writing there; wait for it to end, or choose another."
+                held.enter_context(locked(folder / LOCK, refusal))
+        except (OSError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            words = getattr(error, "strerror", None) or error
+            raise InputError(f"{folder}: {what} cannot be written there ({words}).") from None
+        yield
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()  # unless something is in it
+
+
 class FolderCheckpointer(Checkpointer):
     """Saves the state of a training in a folder while it is entered; one process at a time.
 
@@ -79,22 +106,12 @@ class FolderCheckpointer(Checkpointer):
         self.callback = callback or Callback()
         self.stop = StopRequest(self.callback.on_stop_request)
         self.open = ExitStack()
-        self.made: list[Path] = []
         self.schedule = Schedule(every=self.every, clock=clock)
         self.last: Callable[[], TrainingState] | None = None
         self.is_failing = False
 
     def __enter__(self) -> Self:
-        try:
-            self.made = make_folder(self.folder)
-            if not self.is_locked:
-                refusal = f"{self.folder}: another process is writing there; wait for it to end, or choose another."
-                self.open.enter_context(locked(self.folder / LOCK, refusal))
-        except (OSError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            words = getattr(error, "strerror", None) or error
-            raise InputError(f"{self.folder}: checkpoints cannot be written there ({words}).") from None
+        self.open.enter_context(writing_to(self.folder, "checkpoints", is_locked=self.is_locked))
         self.open.enter_context(self.stop)
         return self
 
@@ -104,9 +121,6 @@ class FolderCheckpointer(Checkpointer):
         if isinstance(error, TrainingError):
             remove_checkpoint(self.folder)
         self.open.close()
-        for folder in self.made:
-            with suppress(OSError):
-                folder.rmdir()  # unless something is in it
 
     def load(self, layout: Layout) -> TrainingState | None:
         """The state that is saved in the folder, checked; None if there is none."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
@@ -25,21 +25,20 @@ from safetensors.torch import save as serialize
 
 from vgae.errors import InputError, TrainingError
 from vgae.graph.graph import Graph
-from vgae.io.atomic import atomic_write, make_folder
+from vgae.io.atomic import atomic_write
 from vgae.io.json_files import hash_json, read_json, write_json
 from vgae.io.plain import read_plain
 from vgae.runs.checkpoint import (
     DESCRIPTION,
     FORMAT,
-    LOCK,
     damaged,
     has_checkpoint,
     read_threads,
     remove_checkpoint,
+    writing_to,
 )
 from vgae.runs.checks import HEADER, check_keys, check_version, is_number
 from vgae.runs.fingerprint import require_no_difference
-from vgae.runs.lock import locked
 from vgae.stack.config import StackConfig
 from vgae.stack.fit import FoldEvidence
 from vgae.stack.strata import SampleSizes
@@ -120,28 +119,18 @@ class FolderFolds:
         self.folder, self.fingerprint, self.is_locked = folder, fingerprint, is_locked
         self.callback = callback or Callback()
         self.open = ExitStack()
-        self.made: list[Path] = []
         self.hashes: dict[str, str] = {}
         self.seconds_before = 0.0  # that the folds which were there have taken
         self.started = time.perf_counter()
         self.is_failing = False
 
     def __enter__(self) -> Self:
-        try:
-            self.made = make_folder(self.folder)
-            if not self.is_locked:
-                refusal = f"{self.folder}: another process is writing there; wait for it to end, or choose another."
-                self.open.enter_context(locked(self.folder / LOCK, refusal))
-        except (OSError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            words = getattr(error, "strerror", None) or error
-            raise InputError(f"{self.folder}: folds cannot be saved there ({words}).") from None
+        self.open.enter_context(writing_to(self.folder, "folds", is_locked=self.is_locked))
         try:
             if has_checkpoint(self.folder):
                 self._read_description()
         except BaseException:
-            self._close()
+            self.open.close()
             raise
         self.started = time.perf_counter()
         return self
@@ -151,13 +140,7 @@ class FolderFolds:
     ) -> None:
         if isinstance(error, TrainingError):
             remove_checkpoint(self.folder)
-        self._close()
-
-    def _close(self) -> None:
         self.open.close()
-        for folder in self.made:
-            with suppress(OSError):
-                folder.rmdir()  # unless something is in it
 
     @property
     def is_complete(self) -> bool:

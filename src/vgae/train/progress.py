@@ -8,26 +8,39 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from vgae.screen import note
 from vgae.train.callbacks import Callback
 from vgae.train.state import LogEntry
 
 
-class ProgressBar(Callback):
-    """Watches one training run; the bar itself is drawn only where somebody can see it, on a terminal."""
+class Bar:
+    """A bar on standard error with a text beside it, drawn only where somebody can see it, on a terminal."""
+
+    def begin_bar(self, total: float, *columns: ProgressColumn, console: Console | None = None) -> None:
+        """Make the bar; `status` is the text's field. A console that is quiet shows none."""
+        console = console or Console(stderr=True, markup=False, emoji=False, highlight=False)
+        hidden = console.quiet or not console.is_terminal
+        self.bar = Progress(BarColumn(bar_width=12), *columns, console=console, transient=True, disable=hidden)
+        self.task = self.bar.add_task("", total=total, status="")
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+
+
+class ProgressBar(Bar, Callback):
+    """Watches one training run."""
 
     def __init__(self, iterations: int) -> None:
-        self.console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-        columns = (
-            BarColumn(bar_width=12),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[status]}", markup=False),
-            TimeRemainingColumn(),
-        )
-        self.bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
-        self.task = self.bar.add_task("", total=iterations, status="")
+        status = TextColumn("{task.fields[status]}", markup=False)
+        self.begin_bar(iterations, MofNCompleteColumn(), status, TimeRemainingColumn())
 
     def on_start(self, objective: str, reason: str) -> None:
         """Say which objective is used, and why."""
@@ -57,15 +70,6 @@ class ProgressBar(Callback):
     def on_log(self, entry: LogEntry) -> None:
         """Move the bar."""
         self.bar.update(self.task, completed=entry.iteration, status=describe(entry))
-
-    def __enter__(self) -> Self:
-        self.bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.bar.stop()
 
 
 def describe(entry: LogEntry) -> str:
