@@ -11,10 +11,10 @@ import pytest
 import vgae
 from vgae.baselines import BASELINES
 from vgae.evaluation.heart import evaluate_heart
+from vgae.evaluation.held_out import have_links
 from vgae.experiments.measures import (
     MOST_WORK,
     TOP,
-    has_links,
     measure,
     precision_of_recommended,
     precision_over_all,
@@ -67,7 +67,7 @@ def test_pairs_of_nodes_without_training_links_are_left_out() -> None:
     assert found["left_out"] == 0.5
     assert found["auc_linked"] == 0.5  # 3 is above 2, and 1 is not
     assert found["ap_linked"] == pytest.approx((1 / 1 + 2 / 3) / 2)
-    assert has_links(train, test.non_links).tolist() == [True, False, False, False]
+    assert have_links(train, test.non_links).tolist() == [True, False, False, False]
 
 
 def test_where_nothing_is_left_there_is_no_figure_and_where_all_is_it_is_the_same(split: LinkSplit) -> None:
@@ -76,7 +76,7 @@ def test_where_nothing_is_left_there_is_no_figure_and_where_all_is_it_is_the_sam
     found = sampled_metrics(Given({(0, 2): 1.0, (1, 3): 0.0}), LinkSplit(train, HeldOut.none(), test, seed=0))
     assert found == {"auc": 1.0, "ap": 1.0, "left_out": 1.0}
     pairs = split.test
-    links, non_links = (each[has_links(split.train, each)] for each in (pairs.links, pairs.non_links))
+    links, non_links = (each[have_links(split.train, each)] for each in (pairs.links, pairs.non_links))
     kept = LinkSplit(split.train, split.val, HeldOut(links, non_links), seed=0)
     found = sampled_metrics(BASELINES["aa"](split.train, 0), kept)
     assert (found["auc"], found["ap"], found["left_out"]) == (found["auc_linked"], found["ap_linked"], 0)

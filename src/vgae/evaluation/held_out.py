@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
@@ -72,9 +73,15 @@ def with_linked_ends(held_out: HeldOut, graph: Graph) -> HeldOut:
     In a network without isolated nodes, a node that has none in the training graph must have a held-out one: whoever
     knows the degrees of that graph knows it, and non-links are drawn from all nodes.
     """
-    degrees = np.diff(graph.adjacency.indptr)
-    links, non_links = (pairs[(degrees[pairs] > 0).all(axis=1)] for pairs in (held_out.links, held_out.non_links))
+    links, non_links = (pairs[have_links(graph, pairs)] for pairs in (held_out.links, held_out.non_links))
     return HeldOut(links, non_links, held_out.num_graph_links)
+
+
+def have_links(graph: Graph, pairs: Pairs) -> npt.NDArray[np.bool_]:
+    """Which of these pairs have a link of the graph at both of their nodes."""
+    degrees = np.diff(graph.adjacency.indptr)
+    both: npt.NDArray[np.bool_] = (degrees[pairs] > 0).all(axis=1)
+    return both
 
 
 def _ranks(pairs: Pairs, graph: Graph) -> IntArray:

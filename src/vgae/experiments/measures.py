@@ -19,16 +19,15 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from vgae.baselines.counts import count_scores
 from vgae.baselines.heuristics import DegreeScorer, NeighbourScorer
 from vgae.evaluation.all_pairs import Candidates, sweep, top_metrics
 from vgae.evaluation.evaluate import Scorer
 from vgae.evaluation.heart import evaluate_heart
+from vgae.evaluation.held_out import have_links
 from vgae.evaluation.metrics import auc_and_ap
-from vgae.graph.graph import Graph
-from vgae.graph.pairs import Pairs, contains, distinct
+from vgae.graph.pairs import contains, distinct
 from vgae.graph.split import LinkSplit
 
 TOP = (100, 1000)
@@ -67,19 +66,12 @@ def more_metrics(
 def sampled_metrics(scorer: Scorer, split: LinkSplit) -> dict[str, float]:
     """AUC and AP on the test pairs, and on those of them whose nodes both have links in the training graph."""
     links, non_links = (scorer.logits(pairs) for pairs in (split.test.links, split.test.non_links))
-    of_links, of_non_links = (has_links(split.train, pairs) for pairs in (split.test.links, split.test.non_links))
+    of_links, of_non_links = (have_links(split.train, pairs) for pairs in (split.test.links, split.test.non_links))
     found = auc_and_ap(links, non_links) | {"left_out": float(1 - of_links.mean())}
     if of_links.any() and of_non_links.any():
         rest = auc_and_ap(links[of_links], non_links[of_non_links])
         found |= {f"{name}_linked": value for name, value in rest.items()}
     return found
-
-
-def has_links(train: Graph, pairs: Pairs) -> npt.NDArray[np.bool_]:
-    """Which of these pairs have a link of the training graph at both of their nodes."""
-    degrees = np.diff(train.adjacency.indptr)
-    both: npt.NDArray[np.bool_] = (degrees[pairs] > 0).all(axis=1)
-    return both
 
 
 def precision_over_all(scorer: Any, split: LinkSplit) -> dict[str, float]:
