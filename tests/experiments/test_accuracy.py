@@ -95,10 +95,10 @@ def test_graphs_go_by_name_or_by_the_name_of_their_file(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_run_here_is_left_out_or_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(methods, "find_spec", lambda name: None if name in ("gensim", methods.STACKS) else name)
+    monkeypatch.setattr(methods, "find_spec", lambda name: None if name == "gensim" else name)
     chosen, left_out = chosen_methods(None)
-    assert {"dw", "stack", "stack*"} == set(all_methods()) - {method.name for method in chosen}
-    assert [line.split()[0] for line in left_out] == ["stack", "stack*", "dw"]
+    assert {"dw"} == set(all_methods()) - {method.name for method in chosen}
+    assert [line.split()[0] for line in left_out] == ["dw"]
     assert "method dw: it needs gensim" in message_of(lambda: chosen_methods(["ra", "dw"]))
     assert "method: 'gan' is not one of gae, gae*, vgae" in message_of(lambda: chosen_methods(["gan"]))
 

@@ -53,7 +53,7 @@ class Method:
         """What has to be installed for it, if anything has."""
         if self.name == "dw" and find_spec("gensim") is None:
             return "it needs gensim; install it with pip install 'vgae[baselines]'"
-        return "this version has no stack" if self.kind == STACK and find_spec(STACKS) is None else None
+        return None
 
 
 def all_methods() -> dict[str, Method]:
@@ -98,9 +98,7 @@ def fit(method: Method, split: LinkSplit, seed: int, device: str) -> Fitted:
     if method.kind == STACK:
         graph = split.train if method.uses_features else split.train.without_features()
         stack: Any = _new_stack()
-        stack.set_params(
-            **{name: value for name, value in (("seed", seed), ("device", device)) if name in stack.get_params()}
-        )
+        stack.set_params(seed=seed, device=device)
         stack.fit(graph, validation=split.val)
         return Fitted(stack, stack)
     return Fitted(BASELINES[method.name](split.train, seed))
@@ -122,7 +120,5 @@ def _new_stack() -> Any:
 
 
 def _stack_settings() -> str:
-    if find_spec(STACKS) is None:
-        return ""
     values = _new_stack().get_params(deep=False)
     return " ".join(f"{name}={value}" for name, value in values.items() if name not in ("seed", "device", "progress"))
