@@ -18,7 +18,8 @@ from helpers import message_of
 from vgae.errors import InputError, TrainingError
 from vgae.stack import meta
 from vgae.stack.logistic import Doubles, Weighted, fit_logistic, newton, sigmoid
-from vgae.stack.meta import MetaModel, MetaOptions, fit_meta, size_limit
+from vgae.stack.meta import MetaModel, fit_meta, size_limit
+from vgae.stack.options import MetaOptions
 from vgae.stack.trees import Trees
 
 FEW = MetaOptions(num_trees=15, num_leaves=8, num_boosted=2, column_share=0.7)

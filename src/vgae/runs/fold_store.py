@@ -40,7 +40,7 @@ from vgae.runs.checkpoint import (
 from vgae.runs.checks import HEADER, check_keys, check_version, is_number
 from vgae.runs.fingerprint import require_no_difference
 from vgae.stack.config import StackConfig
-from vgae.stack.fit import FoldEvidence
+from vgae.stack.contenders import FoldEvidence, most_listed
 from vgae.stack.strata import SampleSizes
 from vgae.train.callbacks import Callback
 from vgae.train.config import choose_device
@@ -182,7 +182,7 @@ class FolderFolds:
         name = _name(fold)
         owner = self.fingerprint
         sizes = SampleSizes()
-        most = owner.num_links + sizes.favourites + sizes.two_hop + sizes.others
+        most = owner.num_links + sizes.two_hop + sizes.others + most_listed(owner.num_columns)
         try:
             data = read_plain(self.folder / name, HEADER + most * (4 * owner.num_columns + 1 + 8))
         except (InputError, FileNotFoundError):

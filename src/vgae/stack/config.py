@@ -11,7 +11,7 @@ from vgae.baselines.similarities import SIMILARITIES
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.options import Options, option, options_of
-from vgae.stack.meta import MetaOptions
+from vgae.stack.options import MetaOptions
 from vgae.train.config import Config
 from vgae.train.named import NAMED, preset_values
 from vgae.train.presets import PRESETS, STACK_MODELS

@@ -21,26 +21,17 @@ from vgae.evaluation.all_pairs import Candidates
 from vgae.graph.graph import Graph
 from vgae.graph.negatives import count_non_links
 from vgae.graph.pairs import Pairs
-from vgae.stack.bases import FloatArray, fit_bases
+from vgae.stack.bases import fit_bases
 from vgae.stack.config import Base, StackConfig
+from vgae.stack.contenders import FoldEvidence, with_listed
 from vgae.stack.meta import fit_meta
 from vgae.stack.scorer import FittedStack
-from vgae.stack.shortlist import favourites
+from vgae.stack.shortlist import FIRST_STAGE, shortlist
 from vgae.stack.strata import SampleSizes, fold_links, sample_strata
 from vgae.train.config import choose_device
 
-FAVOURITES = 400  # of each base that ranks all pairs
 FEWEST_OTHERS, MOST_OTHERS = 10_000, 30_000
 FEWEST_TWO_HOP, MOST_TWO_HOP = 5_000, 20_000
-
-
-@dataclass(frozen=True, eq=False)
-class FoldEvidence:
-    """What one fold teaches: evidence (M×C), whether each pair is a link, and how many pairs it stands for."""
-
-    evidence: FloatArray
-    labels: npt.NDArray[np.uint8]
-    weights: npt.NDArray[np.float64]
 
 
 class FoldStore(Protocol):
@@ -124,14 +115,15 @@ def _describe_fold(fold: _Fold, bases: tuple[Base, ...], config: StackConfig, pr
     links, seen = fold.links, fold.seen
     fitted = fit_bases(seen, bases, config.base_seeds, lambda name: progress.on_base(fold.number, name))
     progress.on_describing(fold.number)
-    best = favourites(fitted, Candidates.of(fold.known), FAVOURITES)
+    listed = shortlist(fitted, Candidates.of(fold.known), FIRST_STAGE)
     seed = int(np.random.SeedSequence([config.seed, fold.number]).generate_state(1)[0])
-    sample = sample_strata(fold.known, seen, best, _sizes(len(links)), seed=seed)
-    return FoldEvidence(
-        evidence=fitted.describe(np.concatenate([links, sample.pairs])),
-        labels=np.repeat(np.array([1, 0], dtype=np.uint8), [len(links), len(sample.pairs)]),
-        weights=np.concatenate([np.ones(len(links)), sample.weights]),
+    outside = sample_strata(fold.known, seen, listed, _sizes(len(links)), seed=seed)
+    found = FoldEvidence(
+        evidence=fitted.describe(np.concatenate([links, outside.pairs])),
+        labels=np.repeat(np.array([1, 0], dtype=np.uint8), [len(links), len(outside.pairs)]),
+        weights=np.concatenate([np.ones(len(links)), outside.weights]),
     )
+    return with_listed(found, fitted.describe(listed), config.meta, seed)
 
 
 def _sizes(num_links: int) -> SampleSizes:

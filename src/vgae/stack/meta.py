@@ -1,118 +1,89 @@
-"""The meta-model: from evidence about a pair of nodes to the log odds of a link.
+"""The meta-model: from evidence about a pair of nodes to the log odds of a link, and a second look at the best pairs.
 
-    log odds = scale · [(1 - s) · logistic regression + s · boosted trees] + shift
+The first model (`vgae.stack.blend`) is fitted to all rows. Its trees give links and non-links the same weight (β = 1):
+from log odds of -9, where links are one pair in 10⁴, the Newton steps of boosting are up to 10⁴ long and never come
+back. But with such weights a non-link counts for nothing beside a link, and at the top of the list, where both are as
+frequent, trees see hardly a difference between pairs of which a half are links and pairs of which all are.
 
-It learns from labelled pairs that stand for a population: a pair of weight w stands for w pairs. Weights may differ by
-factors of 10⁴ and links be one pair in 10⁵, and the log odds are those of the population all the same. Let W₊ and W₋ be
-the weights of all links and of all non-links. Fitted to non-links of weight w·(W₊ / W₋)^β, log odds come out higher by
-β·log(W₋ / W₊) whatever the evidence, and that is taken off again. Trees have β = 1, the same weight for links and for
-non-links: from log odds of -9 the Newton steps of boosting are up to 10⁴ long and never come back. For the regression β
-is an option: 1 is best over all pairs, 0 at the top of the list. Scale and shift are at last fitted to the population
-itself: they leave the order of pairs as it is, and make probabilities sum up to the number of links.
-
-Trees are grown by scikit-learn, on columns that are divided into bins here: at quantiles of the links and of the
-non-links, half of the bins each, and of these again half far out in the tails, where the top of the list is decided.
-Its own bins are quantiles by weight in newer versions, nearly none of which would be where the links are.
+So the second model is fitted to the rows above a threshold of the first alone, as many pairs as three times the links
+to be found, where links are frequent enough for trees to be grown with the weights of the population (β = 0). It has
+half the trees, in larger leaves: there are fewer rows. A pair above the threshold gets the log odds of the second, all
+other pairs those of the first. Both are log odds of the population, so that they can be compared, and probabilities sum
+up to the number of links above the threshold and over all pairs.
 
 What is fitted is arrays (`vgae.stack.logistic`, `vgae.stack.trees`): stored as data, checked when loaded.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from vgae.errors import InputError, TrainingError
+from vgae.errors import InputError
 from vgae.graph.checks import MAX_SEED
-from vgae.options import Options, option, whole_number
+from vgae.options import whole_number
 from vgae.stack import logistic
-from vgae.stack.logistic import (
-    Arrays,
-    Doubles,
-    Evidence,
-    Logistic,
-    Weighted,
-    fit_logistic,
-    newton,
-    sigmoid,
-    spread_rows,
-)
-from vgae.stack.trees import KINDS, Trees
+from vgae.stack.blend import Blend, Rows, fit_blend
+from vgae.stack.logistic import Arrays, Doubles, Evidence
+from vgae.stack.options import MetaOptions
+from vgae.stack.trees import KINDS
 
-MOST_BINS = 255  # that scikit-learn takes
-FIELDS = ("value", "feature_idx", "num_threshold", "missing_go_to_left", "left", "right", "is_leaf")
-COMPARED = 5_000  # links, and as many non-links, that stand for the population in explanations
-CHECKED = 200  # rows on which trees that were read off are compared with scikit-learn's own
-LEAST_SCALE = 0.5  # of calibrated log odds; at most its inverse
-TREES, LOGISTIC, MIX = "trees.", "logistic.", "mix"
-
-
-@dataclass(frozen=True)
-class MetaOptions(Options):
-    """How the meta-model is fitted."""
-
-    boosting: float = option(
-        0.5, least=0, most=1, help="Share of the boosted trees in the log odds; the rest is the regression."
-    )
-    balance: float = option(
-        0.4, least=0, most=1, help="Of the regression, 0: best at the top of the list; 1: best over all pairs."
-    )
-    ridge: float = option(1.0, least=0, help="Strength of the penalty on coefficients of the logistic regression.")
-    num_knots: int = option(6, least=0, most=logistic.MOST_KNOTS, help="Places where the part of a column may bend.")
-    num_trees: int = option(200, least=1, most=10_000, help="Trees of each boosted model.")
-    tree_rate: float = option(0.06, above=0, most=1, help="Share of each step of boosting that is taken.")
-    num_leaves: int = option(15, least=2, most=1024, help="Leaves of a tree, at most.")
-    leaf_rows: int = option(40, least=1, help="Pairs in a leaf, at least.")
-    leaf_ridge: float = option(1.0, least=0, help="Strength of the penalty on the values of leaves.")
-    column_share: float = option(
-        0.5, above=0, most=1, help="Share of the columns, at random, that a split chooses from."
-    )
-    num_boosted: int = option(1, least=1, most=100, help="Boosted models of different seeds that are averaged.")
+FEWEST = 200  # links, and as many non-links, that a second look takes
+LARGER = 2.5  # times as many pairs in a leaf of its trees
+SECOND, THRESHOLD = "second.", "threshold"
 
 
 @dataclass(frozen=True, eq=False)
 class MetaModel:
     """A fitted meta-model; it says the same about a pair whatever other pairs are asked about."""
 
-    logistic: Logistic
-    trees: Trees
-    boosting: float  # s
-    scale: float
-    shift: float
+    first: Blend
+    second: Blend | None = None
+    threshold: float = 0.0  # of the first's log odds; from there on the second is asked
 
     @property
     def num_columns(self) -> int:
         """C, how many columns of evidence it takes."""
-        return self.trees.num_columns
+        return self.first.num_columns
 
     def log_odds(self, evidence: npt.ArrayLike) -> Doubles:
         """The log odds of a link for each row of evidence (M×C); NaN is evidence that is missing."""
         x = self._checked(evidence)
-        found = np.full(len(x), self.shift)
-        if self.boosting < 1:
-            found += self.scale * (1 - self.boosting) * self.logistic.sums(x)
-        if self.boosting > 0:
-            found += self.scale * self.boosting * self.trees.sums(x)
+        found = self.first.log_odds(x)
+        if self.second is not None:
+            again = found >= self.threshold
+            found[again] = self.second.log_odds(x[again])
         return found
 
     def contributions(self, evidence: npt.ArrayLike) -> Doubles:
-        """What each column adds to the log odds, M×C; the sum over the columns and `base` are the log odds.
+        """What each column adds to the log odds, M×C; the sum over the columns and `base` of a row are its log odds.
 
         For the regression it is exact, coefficient times difference from the population's mean; for the trees it is
         divided along the way of the pair through each tree (see vgae.stack.trees).
         """
         x = self._checked(evidence)
-        linear, boosted = self.logistic.contributions(x), self.trees.contributions(x)
-        return self.scale * ((1 - self.boosting) * linear + self.boosting * boosted)
+        found = self.first.contributions(x)
+        if self.second is not None:
+            again = self.is_seen_again(x)
+            found[again] = self.second.contributions(x[again])
+        return found
 
-    @property
-    def base(self) -> float:
-        """The mean of the log odds over the population."""
-        return self.shift + self.scale * ((1 - self.boosting) * self.logistic.base + self.boosting * self.trees.base)
+    def base(self, evidence: npt.ArrayLike) -> Doubles:
+        """What the contributions of each row start from: the mean of the log odds over the pairs of its model."""
+        x = self._checked(evidence)
+        found = np.full(len(x), self.first.base)
+        if self.second is not None:
+            found[self.is_seen_again(x)] = self.second.base
+        return found
+
+    def is_seen_again(self, evidence: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Which rows get a second look."""
+        x = self._checked(evidence)
+        if self.second is None:
+            return np.zeros(len(x), dtype=bool)
+        return self.first.log_odds(x) >= self.threshold
 
     def _checked(self, evidence: npt.ArrayLike) -> Evidence:
         x = _as_evidence(evidence)
@@ -124,37 +95,31 @@ class MetaModel:
 
     def tensors(self) -> Arrays:
         """All numbers of the model by name, for safetensors."""
-        return {
-            **{LOGISTIC + name: array for name, array in self.logistic.tensors().items()},
-            **{TREES + name: array for name, array in self.trees.tensors().items()},
-            MIX: np.array([self.boosting, self.scale, self.shift]),
-        }
+        found = self.first.tensors()
+        if self.second is None:
+            return found
+        again = {SECOND + name: array for name, array in self.second.tensors().items()}
+        return found | again | {THRESHOLD: np.array([self.threshold])}
 
     @classmethod
     def from_tensors(cls, tensors: Arrays, num_columns: int) -> MetaModel:
         """The model of these numbers, if they can be one; InputError says what is wrong."""
         num_columns = whole_number(num_columns, "columns", 0)
-        known = {*(LOGISTIC + name for name in logistic.NAMES), *(TREES + name for name in ("starts", *KINDS)), MIX}
-        odd = set(tensors) ^ known
-        if odd:
-            raise InputError(f"meta-model: {', '.join(sorted(map(str, odd)))[:200]}: missing or not known.")
-        mix = tensors[MIX]
-        if mix.dtype != np.float64 or mix.shape != (3,) or not (np.abs(mix) <= logistic.LARGEST).all():
-            raise InputError(f"{MIX}: three finite numbers are needed.")
-        if not 0 <= mix[0] <= 1 or mix[1] <= 0:
-            raise InputError(f"{MIX}: a share from 0 to 1 and a scale above 0 are needed.")
-        linear, trees = (
-            {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
-            for prefix in (LOGISTIC, TREES)
-        )
-        return cls(Logistic.from_tensors(linear, num_columns), Trees.from_tensors(trees, num_columns), *map(float, mix))
+        first = {name: array for name, array in tensors.items() if name != THRESHOLD and not name.startswith(SECOND)}
+        second = {name.removeprefix(SECOND): array for name, array in tensors.items() if name.startswith(SECOND)}
+        if not second and THRESHOLD not in tensors:
+            return cls(Blend.from_tensors(first, num_columns))
+        threshold = tensors.get(THRESHOLD, np.empty(0))
+        if threshold.dtype != np.float64 or threshold.shape != (1,) or not abs(threshold[0]) <= logistic.LARGEST:
+            raise InputError(f"{THRESHOLD}: one finite number is needed.")
+        return cls(Blend.from_tensors(first, num_columns), Blend.from_tensors(second, num_columns), float(threshold[0]))
 
 
 def size_limit(options: MetaOptions, num_columns: int) -> int:
     """Bytes that the numbers of a model with these options can take, without what a file has beside them."""
     trees = options.num_trees * options.num_boosted
     node = sum(np.dtype(kind).itemsize for kind in KINDS.values())
-    return (
+    return 8 + 2 * (
         8 * (3 + 1 + num_columns * (len(logistic.NAMES) + 2 * options.num_knots) + trees + 1)
         + trees * (2 * options.num_leaves - 1) * node
     )
@@ -174,23 +139,29 @@ def fit_meta(
     """Fit to evidence (M×C, NaN where it is missing), labels (0 or 1), and how many pairs each row stands for."""
     options = MetaOptions() if options is None else options
     seed = whole_number(seed, "seed", 0, MAX_SEED)
-    x, y, population = _as_rows(evidence, labels, weights)
-    population = population / population[y == 1].mean()  # links count one each: penalties are in units of links
-    odds = population[y == 1].sum() / population[y == 0].sum()
-    balanced = np.where(y == 1, population, population * odds**options.balance)
-    linear = fit_logistic(x, Weighted(y, balanced, population), options.ridge, options.num_knots)
-    trees, start = Trees.none(x.shape[1]), 0.0
-    if options.boosting > 0 and x.shape[1]:
-        trees, start = _fit_trees(x, y, np.where(y == 1, population, population * odds), population, options, seed)
-    share = options.boosting if trees.num_trees else 0.0
-    start = share * (start + np.log(odds)) + (1 - share) * options.balance * np.log(odds)
-    scale, shift = _calibrated(MetaModel(linear, trees, share, 1.0, float(start)).log_odds(x), y, population)
-    return MetaModel(linear, trees, share, scale, scale * float(start) + shift)
+    rows = _as_rows(evidence, labels, weights)
+    first = fit_blend(rows, options, seed, tree_balance=1.0)
+    log_odds = first.log_odds(rows.x)
+    threshold = _threshold(log_odds, rows, options.second_look)
+    best = rows[log_odds >= threshold]
+    if min(best.num_links, len(best.y) - best.num_links) < FEWEST:
+        return MetaModel(first)
+    fewer = replace(
+        options, num_trees=max(1, options.num_trees // 2), leaf_rows=round(LARGER * options.leaf_rows), balance=0.0
+    )
+    return MetaModel(first, fit_blend(best, fewer, seed, tree_balance=0.0), threshold)
 
 
-def _as_rows(
-    evidence: npt.ArrayLike, labels: npt.ArrayLike, weights: npt.ArrayLike
-) -> tuple[Evidence, Doubles, Doubles]:
+def _threshold(log_odds: Doubles, rows: Rows, multiple: float) -> float:
+    """Above which there are so many times as many pairs as there are links."""
+    order = np.argsort(-log_odds, kind="stable")
+    above = np.cumsum(rows.weights[order])
+    links = float(rows.weights @ rows.y)
+    place = int(np.searchsorted(above, multiple * links))
+    return float(log_odds[order[min(place, len(order) - 1)]]) if multiple else np.inf
+
+
+def _as_rows(evidence: npt.ArrayLike, labels: npt.ArrayLike, weights: npt.ArrayLike) -> Rows:
     x = _as_evidence(evidence)
     y, w = (np.asarray(values, dtype=np.float64) for values in (labels, weights))
     if y.shape != (len(x),) or w.shape != (len(x),):
@@ -204,7 +175,7 @@ def _as_rows(
             "The meta-model of a stack needs links and non-links to learn from, and there are only "
             f"{'links: the graph is complete' if len(y) and y[0] else 'non-links'}."
         )
-    return x, y, w
+    return Rows(x, y, w)
 
 
 def _as_evidence(evidence: npt.ArrayLike) -> Evidence:
@@ -213,119 +184,3 @@ def _as_evidence(evidence: npt.ArrayLike) -> Evidence:
     if x.ndim != 2:
         raise InputError(f"evidence: a table of rows and columns is needed, got an array of shape {x.shape}.")
     return np.nan_to_num(x, nan=np.nan) if np.isinf(x).any() else x
-
-
-def _calibrated(log_odds: Doubles, labels: Doubles, population: Doubles) -> tuple[float, float]:
-    """The scale and shift that make the labels most likely; the shift alone where too few rows mislead the scale."""
-    shift, scale = newton(log_odds[:, None], labels, population, 0.0).tolist()
-    if LEAST_SCALE <= scale <= 1 / LEAST_SCALE:
-        return scale, shift
-    low, high, links = -50.0, 50.0, float(population @ labels)
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if population @ sigmoid(log_odds + middle) > links else (middle, high)
-    return 1.0, (low + high) / 2
-
-
-def _fit_trees(
-    x: Evidence, y: Doubles, weights: Doubles, population: Doubles, options: MetaOptions, seed: int
-) -> tuple[Trees, float]:
-    """Boosted trees, averaged over models of different seeds, and what their sums start from."""
-    edges = [_edges(x[:, column], y) for column in range(x.shape[1])]
-    bins = np.stack([_bins(x[:, column], edges[column]) for column in range(x.shape[1])], axis=1)
-    ensemble = import_module("sklearn.ensemble")  # takes seconds to import
-    found: list[Arrays] = []
-    start = 0.0
-    for number in range(options.num_boosted):
-        model = ensemble.HistGradientBoostingClassifier(
-            learning_rate=options.tree_rate,
-            max_iter=options.num_trees,
-            max_leaf_nodes=options.num_leaves,
-            min_samples_leaf=options.leaf_rows,
-            l2_regularization=options.leaf_ridge,
-            max_features=options.column_share,
-            max_bins=MOST_BINS,
-            early_stopping=False,
-            random_state=(seed + number) % MAX_SEED,
-        ).fit(bins, y, sample_weight=weights)
-        grown, first = _read_off(model, bins)
-        found += grown
-        start += first / options.num_boosted
-    for tree in found:
-        inner = tree["left"] > 0
-        threshold = [
-            edges[column][int(place)] if np.isfinite(place) else np.finfo(np.float32).max
-            for column, place in zip(tree["feature"][inner], tree["threshold"][inner], strict=True)
-        ]
-        tree["threshold"][inner] = threshold
-        tree["value"] = tree["value"] / options.num_boosted
-    trees = Trees.joined(x.shape[1], found)
-    return _with_means(trees, x, y, population), start
-
-
-def _edges(values: Evidence, labels: Doubles) -> npt.NDArray[np.float32]:
-    """Where bins end: halfway between values, at quantiles of the links and of the non-links."""
-    present = ~np.isnan(values)
-    every = np.unique(values[present])
-    picked = every
-    if len(every) > MOST_BINS:
-        even = np.linspace(0, 1, MOST_BINS // 4 + 1)[1:-1]
-        quantiles = np.concatenate([even, sigmoid(np.linspace(-9, 9, MOST_BINS // 4))])  # down to one row in 10⁴
-        kinds = [values[present & (labels == label)] for label in (0, 1)]
-        picked = np.unique(
-            np.concatenate([np.quantile(kind, quantiles, method="inverted_cdf") for kind in kinds if len(kind)])
-        )
-    place = np.searchsorted(every, picked)
-    place = place[place < len(every) - 1]
-    middle = every[place] / 2 + every[place + 1] / 2
-    return np.unique(np.where(middle < every[place + 1], middle, every[place]).astype(np.float32))
-
-
-def _bins(values: Evidence, edges: npt.NDArray[np.float32]) -> Evidence:
-    """The bin of each value: how many edges are below it; NaN stays NaN."""
-    found = np.searchsorted(edges, values, side="left").astype(np.float32)
-    missing = np.isnan(values)
-    found[missing] = 0 if missing.all() else np.nan  # scikit-learn needs one value at least
-    return found
-
-
-def _read_off(model: Any, bins: Evidence) -> tuple[list[Arrays], float]:
-    """The trees of a fitted model, thresholds in bins, and what their sums start from."""
-    version = import_module("sklearn").__version__
-    problem = (
-        f"The trees of scikit-learn {version} are not as this version of vgae knows them; use scikit-learn 1.6 to 1.9."
-    )
-    try:
-        nodes = [stage[0].nodes for stage in model._predictors]
-        trees = [
-            {
-                "feature": np.where(each["is_leaf"], 0, each["feature_idx"]),
-                "threshold": np.where(each["is_leaf"], 0.0, each["num_threshold"]),
-                "missing_left": np.where(each["is_leaf"], 0, each["missing_go_to_left"]),
-                "left": np.where(each["is_leaf"], 0, each["left"]),
-                "right": np.where(each["is_leaf"], 0, each["right"]),
-                "value": np.where(each["is_leaf"], each["value"], 0.0),
-            }
-            for each in nodes
-        ]
-    except (AttributeError, LookupError, TypeError, ValueError):
-        raise TrainingError(problem) from None
-    expected = model.decision_function(bins[:CHECKED])
-    difference = expected - Trees.joined(bins.shape[1], trees).sums(bins[:CHECKED], implementation="numpy")
-    if np.ptp(difference) > 1e-6 * (1 + np.abs(expected).max()):
-        raise TrainingError(problem)
-    return trees, float(difference[0])
-
-
-def _with_means(trees: Trees, x: Evidence, y: Doubles, population: Doubles) -> Trees:
-    """The same trees, in which the value of a node that is no leaf is the mean of its leaves over the population.
-
-    Some of the rows, links and non-links, stand for it: the values say what a pair is compared with, no more.
-    """
-    some = spread_rows(y, COMPARED)
-    weights = population[some].copy()
-    for label in (0, 1):
-        weights[y[some] == label] *= population[y == label].sum() / population[some][y[some] == label].sum()
-    leaves = trees.leaves(x[some])
-    weight = np.bincount(leaves.ravel(), np.repeat(weights, trees.num_trees), minlength=len(trees.left))
-    return trees.with_means(weight.astype(np.float64))

@@ -15,9 +15,8 @@ from vgae.graph.pairs import Pairs, distinct
 from vgae.stack.bases import FittedBases, FloatArray, by_base
 from vgae.stack.config import StackConfig
 from vgae.stack.meta import MetaModel
-from vgae.stack.shortlist import free_ranks, numbered, shortlist, shortlist_of_nodes
+from vgae.stack.shortlist import FIRST_STAGE, free_ranks, numbered, shortlist, shortlist_of_nodes
 
-FIRST_STAGE = 20_000  # favourites of each base on the shortlist, at least
 COUNTED = 200_000  # pairs outside the shortlist that stand for all of them in a histogram
 PART = 500_000  # pairs that are described at a time, which bounds memory
 
@@ -106,4 +105,4 @@ class FittedStack:
         evidence = self.bases.describe(pair)
         added: npt.NDArray[np.float64] = self.meta.contributions(evidence)[0]
         values = dict(zip(self.bases.columns, evidence[0].tolist(), strict=True))
-        return self.meta.base, by_base(self.bases, added), values
+        return float(self.meta.base(evidence)[0]), by_base(self.bases, added), values

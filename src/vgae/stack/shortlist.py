@@ -27,6 +27,7 @@ from vgae.stack.bases import FittedBases
 
 MOST_PAIRS = 5_000_000_000  # of a graph whose pairs are all ranked by a base; of a larger one, those of some rows
 SHARING = 300_000  # pairs that share a neighbour
+FIRST_STAGE = 20_000  # favourites of each base, at least
 PER_NODE = 200  # candidates of a node by each base
 
 

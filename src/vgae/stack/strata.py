@@ -4,8 +4,8 @@ The candidates are the pairs without a link in G, the graph whose links are all 
 those across, of a directed one without regard to direction. With G_f, the graph that the bases see, which is G without
 a fold of its links, each candidate belongs to the first of these strata that fits:
 
-    favourites   what the bases rank highest
-    two_hop      pairs that share a neighbour in G_f
+    listed       what the first stage finds in G_f, of which `vgae.stack.contenders` takes its part
+    two_hop      other pairs that share a neighbour in G_f
     others       all the rest
 
 From a stratum of N_s pairs n_s are drawn uniformly and without replacement, or all if there are no more, and each gets
@@ -44,7 +44,7 @@ from vgae.graph.pairs import IntArray, Pairs, check_pairs, contains, distinct, t
 from vgae.options import Options, option, whole_number
 from vgae.words import count
 
-STRATA = ("favourites", "two_hop", "others")
+STRATA = ("two_hop", "others")
 BLOCK = 4_000_000  # additions at a time, which bounds the entries of a block of A²
 MOST_WORK = 2_000_000_000  # additions in all; a graph that takes more has its two-hop pairs sampled by wedges
 RARE = 0.05  # share of the candidates below which a stratum is listed, because drawing until it is hit takes too long
@@ -57,7 +57,6 @@ Weights = npt.NDArray[np.float64]
 class SampleSizes(Options):
     """How many non-links are sampled of each stratum, at most."""
 
-    favourites: int = option(20_000, least=1, help="Non-links sampled of what the bases rank highest.")
     two_hop: int = option(20_000, least=1, help="Non-links sampled of the pairs that share a neighbour.")
     others: int = option(40_000, least=1, help="Non-links sampled of all other pairs.")
 
@@ -74,16 +73,16 @@ class Sample:
 
     @property
     def total(self) -> int:
-        """How many candidates are no links."""
+        """How many candidates are neither links nor listed."""
         return sum(self.sizes)
 
 
 def sample_strata(
-    known: Graph, seen: Graph, favourites: npt.ArrayLike, sizes: SampleSizes | None = None, *, seed: int = 0
+    known: Graph, seen: Graph, listed: npt.ArrayLike, sizes: SampleSizes | None = None, *, seed: int = 0
 ) -> Sample:
-    """Non-links of the graph `known`, G, by strata of the graph `seen`, G_f, and of the favourites (M×2).
+    """Non-links of the graph `known`, G, by strata of the graph `seen`, G_f, without those listed (M×2).
 
-    Favourites that are links of G or can be no links are passed over, repetitions too.
+    What is listed may hold links of G, pairs that can be no links, and repetitions.
     """
     sizes = SampleSizes() if sizes is None else sizes
     generator = np.random.default_rng(whole_number(seed, "seed", 0, MAX_SEED))
@@ -91,16 +90,13 @@ def sample_strata(
         raise InputError(
             f"seen: it has {count(seen.num_nodes, 'node')}, but the graph of known links has {known.num_nodes:,}."
         )
-    frame = _Frame.of(known, seen, check_pairs(favourites, known.num_nodes, "favourites"))
+    frame = _Frame.of(known, seen, check_pairs(listed, known.num_nodes, "listed"))
     two_hop, num_two_hop, exact = frame.sample_two_hop(sizes.two_hop, generator)
     num_others = frame.num_free - num_two_hop
     others = frame.sample_others(sizes.others, num_others, generator, exact=exact)
     if len(others) == 0 or len(two_hop) == 0:  # an estimate, if it is one, may have given pairs to an empty stratum
         num_two_hop, num_others = (0, frame.num_free) if len(two_hop) == 0 else (frame.num_free, 0)
-    best = frame.favourites
-    if len(best) > sizes.favourites:
-        best = generator.choice(best, size=sizes.favourites, replace=False)
-    drawn, numbers = (best, two_hop, others), (len(frame.favourites), num_two_hop, num_others)
+    drawn, numbers = (two_hop, others), (num_two_hop, num_others)
     weights = [np.full(len(ranks), number / max(1, len(ranks))) for ranks, number in zip(drawn, numbers, strict=True)]
     return Sample(
         pairs=frame.numbering.pairs(np.concatenate(drawn)),
@@ -124,35 +120,35 @@ def fold_links(graph: Graph, num_folds: int, seed: int = 0) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class _Frame:
-    """All candidates by their ranks: which are links or favourites, and which of the rest share a neighbour."""
+    """All candidates by their ranks: which are links or listed, and which of the rest share a neighbour."""
 
     numbering: Numbering
     neighbourhoods: Neighbourhoods
     bipartite: bool
     links: IntArray  # ranks, sorted
-    favourites: IntArray  # ranks, sorted, no links
+    listed: IntArray  # ranks, sorted, no links
 
     @classmethod
-    def of(cls, known: Graph, seen: Graph, favourites: Pairs) -> _Frame:
+    def of(cls, known: Graph, seen: Graph, listed: Pairs) -> _Frame:
         """The candidates of the graph with all links, seen in the graph without some of them."""
         known = known.without_directions()
         numbering, sides = known.candidate_pairs, known.sides
         links = np.sort(numbering.ranks(known.edges))
-        apart = favourites[:, 0] != favourites[:, 1]
+        apart = listed[:, 0] != listed[:, 1]
         if sides is not None:
-            apart &= sides[favourites[:, 0]] != sides[favourites[:, 1]]
-        best = distinct(numbering.ranks(favourites[apart]))
-        best = best[~contains(links, best)]
-        return cls(numbering, Neighbourhoods(seen.adjacency), sides is not None, links, best)
+            apart &= sides[listed[:, 0]] != sides[listed[:, 1]]
+        ranks = distinct(numbering.ranks(listed[apart]))
+        ranks = ranks[~contains(links, ranks)]
+        return cls(numbering, Neighbourhoods(seen.adjacency), sides is not None, links, ranks)
 
     @cached_property
     def taken(self) -> IntArray:
-        """Ranks of links and favourites, sorted."""
-        return np.sort(np.concatenate([self.links, self.favourites]))
+        """Ranks of links and of what is listed, sorted."""
+        return np.sort(np.concatenate([self.links, self.listed]))
 
     @property
     def num_free(self) -> int:
-        """How many candidates are neither links nor favourites."""
+        """How many candidates are neither links nor listed."""
         return self.numbering.size - len(self.taken)
 
     @cached_property
@@ -189,7 +185,7 @@ class _Frame:
     def _two_hop_blocks(self, work: IntArray) -> Iterator[tuple[int, int, IntArray]]:
         """From which row to which, and the ranks of all pairs of these rows that share a neighbour, in no order.
 
-        They are the upper triangle of A², links and favourites included; blocks are of rows of so much work.
+        They are the upper triangle of A², links and what is listed included; blocks are of rows of so much work.
         """
         adjacency, num_nodes = self.neighbourhoods.adjacency, len(work)
         first = 0  # column; where it is worth it, those before the block, which are below the diagonal, are left out
