@@ -123,7 +123,7 @@ def _describe_fold(fold: _Fold, bases: tuple[Base, ...], config: StackConfig, pr
         labels=np.repeat(np.array([1, 0], dtype=np.uint8), [len(links), len(outside.pairs)]),
         weights=np.concatenate([np.ones(len(links)), outside.weights]),
     )
-    return with_listed(found, fitted.describe(listed), config.meta, seed)
+    return with_listed(found, fitted.describe(listed), np.random.default_rng(seed))
 
 
 def _sizes(num_links: int) -> SampleSizes:

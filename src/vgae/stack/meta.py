@@ -6,8 +6,8 @@ back. But with such weights a non-link counts for nothing beside a link, and at 
 frequent, trees see hardly a difference between pairs of which a half are links and pairs of which all are.
 
 So the second model is fitted to the rows above a threshold of the first alone, as many pairs as three times the links
-to be found, where links are frequent enough for trees to be grown with the weights of the population (β = 0). It has
-half the trees, in larger leaves: there are fewer rows. A pair above the threshold gets the log odds of the second, all
+to be found, where links are frequent enough for trees to be grown with the weights of the population (β = 0). Its
+trees are fewer and smaller: there are fewer rows. A pair above the threshold gets the log odds of the second, all
 other pairs those of the first. Both are log odds of the population, so that they can be compared, and probabilities sum
 up to the number of links above the threshold and over all pairs.
 
@@ -31,7 +31,8 @@ from vgae.stack.options import MetaOptions
 from vgae.stack.trees import KINDS
 
 FEWEST = 200  # links, and as many non-links, that a second look takes
-LARGER = 2.5  # times as many pairs in a leaf of its trees
+SMALLER = {"num_trees": 60, "num_leaves": 8}  # trees of it, at most
+LEAF_ROWS = 300  # pairs in a leaf of it, at least
 SECOND, THRESHOLD = "second.", "threshold"
 
 
@@ -146,10 +147,9 @@ def fit_meta(
     best = rows[log_odds >= threshold]
     if min(best.num_links, len(best.y) - best.num_links) < FEWEST:
         return MetaModel(first)
-    fewer = replace(
-        options, num_trees=max(1, options.num_trees // 2), leaf_rows=round(LARGER * options.leaf_rows), balance=0.0
-    )
-    return MetaModel(first, fit_blend(best, fewer, seed, tree_balance=0.0), threshold)
+    most = {name: min(getattr(options, name), number) for name, number in SMALLER.items()}
+    smooth = replace(options, **most, leaf_rows=max(options.leaf_rows, LEAF_ROWS), balance=0.0)
+    return MetaModel(first, fit_blend(best, smooth, seed, tree_balance=0.0), threshold)
 
 
 def _threshold(log_odds: Doubles, rows: Rows, multiple: float) -> float:
