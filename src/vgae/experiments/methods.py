@@ -16,7 +16,11 @@ from vgae.errors import InputError
 from vgae.evaluation.evaluate import Scorer
 from vgae.experiments.measures import Recommender
 from vgae.graph.split import LinkSplit
+from vgae.io.json_files import hash_json
 from vgae.options import as_arguments
+from vgae.stack.config import StackConfig, parse_base, split_bases
+from vgae.stack.contenders import REST, TOP_OF_COLUMN
+from vgae.stack.shortlist import FIRST_STAGE
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
@@ -120,5 +124,10 @@ def _new_stack() -> Any:
 
 
 def _stack_settings() -> str:
+    """Its parameters, and a hash of what they stand for: the options of its auto-encoders and of its meta-model."""
     values = _new_stack().get_params(deep=False)
-    return " ".join(f"{name}={value}" for name, value in values.items() if name not in ("seed", "device", "progress"))
+    config = StackConfig(**values)
+    models = [vars(base.config) for base in map(parse_base, split_bases(config.bases)) if base.config is not None]
+    details = hash_json({"models": models, "meta": vars(config.meta), "rows": [TOP_OF_COLUMN, REST, FIRST_STAGE]})
+    shown = {name: value for name, value in values.items() if name not in ("seed", "device", "features")}
+    return " ".join(f"{name}={value}" for name, value in (shown | {"details": details[:12]}).items())
