@@ -141,8 +141,21 @@ def test_a_stack_is_fitted_with_validation_pairs_and_asked_for_its_best_pairs(
     stack = fitted["stack*"].scorer
     assert isinstance(stack, vgae.VGAE)
     assert (stack.n_features_in_, stack.get_params()["seed"]) == (0, 3)
-    assert "latent_dim=16" in all_methods()["stack"].settings
-    assert "seed" not in all_methods()["stack"].settings
+
+
+def test_settings_of_a_stack_change_with_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = all_methods()["stack"].settings
+    assert before == all_methods()["stack*"].settings
+    assert before.startswith("bases=normalized1,")
+    for module, name, value in (
+        ("vgae.stack.config", "MODELS", {**MODELS_OF_STACKS, "networks": {"model": "gae"}}),
+        ("vgae.stack.config", "MetaOptions", lambda boosting: MetaOptions(boosting=boosting, ridge=2.0)),
+        ("vgae.experiments.methods", "REST", 7),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"{module}.{name}", value)
+            assert all_methods()["stack"].settings != before
+    assert all_methods()["stack"].settings == before
 
 
 def test_what_fails_is_told_and_not_stored(graph_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

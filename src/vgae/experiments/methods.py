@@ -125,9 +125,10 @@ def _new_stack() -> Any:
 
 def _stack_settings() -> str:
     """Its parameters, and a hash of what they stand for: the options of its auto-encoders and of its meta-model."""
-    values = _new_stack().get_params(deep=False)
-    config = StackConfig(**values)
-    models = [vars(base.config) for base in map(parse_base, split_bases(config.bases)) if base.config is not None]
+    config = StackConfig()
+    models = [
+        as_arguments(base.config) for base in map(parse_base, split_bases(config.bases)) if base.config is not None
+    ]
     details = hash_json({"models": models, "meta": vars(config.meta), "rows": [TOP_OF_COLUMN, REST, FIRST_STAGE]})
-    shown = {name: value for name, value in values.items() if name not in ("seed", "device", "features")}
+    shown = {name: getattr(config, name) for name in ("bases", "base_seeds", "folds", "boosting")}
     return " ".join(f"{name}={value}" for name, value in (shown | {"details": details[:12]}).items())
