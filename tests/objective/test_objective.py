@@ -112,9 +112,12 @@ def test_ones_are_those_of_adjacency_plus_identity(graph: Graph, symmetric: bool
     assert float(ones.sum(torch.ones(len(ones.pairs)))) == 2 * graph.num_edges + 40
 
 
+@pytest.mark.parametrize("control_variate", [True, False])
 @pytest.mark.parametrize("model", PRESETS)
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
-def test_sampled_objective_and_its_gradient_are_unbiased(graph: Graph, weighting: str, model: str) -> None:
+def test_sampled_objective_and_its_gradient_are_unbiased(
+    graph: Graph, weighting: str, model: str, control_variate: bool
+) -> None:
     module, posterior = model_and_posterior(model)
     heads = posterior.parameters()
     if "log_std" in heads:  # a narrow posterior, so that what varies is the sample of zeros
@@ -122,7 +125,7 @@ def test_sampled_objective_and_its_gradient_are_unbiased(graph: Graph, weighting
     posterior = module.posterior.build(heads)
     weights = Weighting.named(weighting, graph)
     exact = ExactObjective(graph, module, weights, "cpu").at(module, posterior, inputs_of(graph), generator_of())
-    sampled = SampledObjective(graph, module, weights, "cpu", num_negatives=50)
+    sampled = SampledObjective(graph, module, weights, "cpu", num_negatives=50, control_variate=control_variate)
     source = generator_of(5)
     draws = [sampled.at(module, posterior, inputs_of(graph), source) for _ in range(2000)]
     values = torch.stack([terms.total.detach() for terms in draws])
@@ -138,7 +141,8 @@ def test_sampled_objective_and_its_gradient_are_unbiased(graph: Graph, weighting
 def test_sampled_zeros_are_uniform_over_exactly_the_zeros() -> None:
     graph = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 5), (4, 5)], num_nodes=6)
     module, _ = model_and_posterior("gae", 6)
-    sampled = SampledObjective(graph, module, Weighting.named("paper", graph), "cpu", num_negatives=40_000)
+    weights = Weighting.named("paper", graph)
+    sampled = SampledObjective(graph, module, weights, "cpu", num_negatives=40_000, control_variate=False)
     pairs = sampled.sample_zeros(generator_of())
     counts = torch.zeros(6, 6).index_put_(tuple(pairs.T), torch.ones(len(pairs)), accumulate=True)
     zeros = (torch.tensor(graph.adjacency.toarray()) + torch.eye(6)) == 0
@@ -150,7 +154,7 @@ def test_sampled_zeros_are_uniform_over_exactly_the_zeros() -> None:
 
 def test_sampled_objective_draws_a_fixed_number_of_zeros(graph: Graph) -> None:
     module, _ = model_and_posterior("gae")
-    default = SampledObjective(graph, module, Weighting.named("paper", graph), "cpu")
+    default = SampledObjective(graph, module, Weighting.named("paper", graph), "cpu", control_variate=False)
     assert {len(default.sample_zeros(generator_of(seed))) for seed in range(5)} == {2 * graph.num_edges}
 
 
@@ -158,7 +162,7 @@ def test_complete_graph_has_no_zeros_to_sample() -> None:
     complete = Graph.from_edges([(0, 1), (0, 2), (1, 2)])
     module, _ = model_and_posterior("gae", 3)
     with pytest.raises(InputError, match="no zeros to sample"):
-        SampledObjective(complete, module, Weighting.named("elbo", complete), "cpu")
+        SampledObjective(complete, module, Weighting.named("elbo", complete), "cpu", control_variate=False)
 
 
 def test_unknown_weighting_lists_the_known(graph: Graph) -> None:

@@ -85,10 +85,21 @@ def test_exact_objective_is_the_dense_loss(graph: Graph, observed: Observed, wei
 
 @pytest.mark.parametrize("observed", KINDS, ids=str)
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_sampled_objective_is_unbiased(graph: Graph, observed: Observed, symmetric: bool) -> None:
+@pytest.mark.parametrize("control_variate", [True, False])
+def test_sampled_objective_is_unbiased(
+    graph: Graph, observed: Observed, symmetric: bool, control_variate: bool
+) -> None:
     model, z = model_of(symmetric), embeddings()
     weights = Weighting.named("elbo", graph)
-    sampled = SampledObjective(graph, model, weights, "cpu", options=LossOptions(observed), num_negatives=50)
+    sampled = SampledObjective(
+        graph,
+        model,
+        weights,
+        "cpu",
+        options=LossOptions(observed),
+        num_negatives=50,
+        control_variate=control_variate,
+    )
     source = torch.Generator().manual_seed(5)
     draws = torch.stack([sampled.reconstruction(model.decoder, z, source, value=True).detach() for _ in range(2000)])
     expected = dense_loss(graph, z, observed, weights, model).detach()

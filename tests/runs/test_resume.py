@@ -23,6 +23,7 @@ from helpers import message_of
 from vgae.errors import InputError, TrainingError
 from vgae.io.json_files import hash_json
 from vgae.objective.cost import Choice
+from vgae.objective.variate import MEANS
 from vgae.runs.checkpoint import FolderCheckpointer, saved_iteration, write_checkpoint
 from vgae.runs.fingerprint import Fingerprint
 from vgae.train.callbacks import Callback, Checkpointer
@@ -35,6 +36,7 @@ CONFIG = Config(iterations=12, eval_every=5, hidden_dim=8, latent_dim=4, device=
 KINDS = {
     "vgae, exact": replace(CONFIG, objective="exact"),
     "vgae, sampled": replace(CONFIG, objective="sampled"),
+    "gae, sampled, plain": replace(CONFIG, model="gae", objective="sampled", control_variate="off"),
     "gae, auto": replace(CONFIG, model="gae"),
     "early stopping": replace(CONFIG, iterations=60, eval_every=2, early_stopping=4, learning_rate=0.1),
 }
@@ -133,7 +135,9 @@ def killing(job: str, folder: Path) -> dict[str, Any]:
 def test_auto_does_not_choose_again(tmp_path: Path, split: vgae.LinkSplit) -> None:
     memory, job = Memory(), job_of(split, CONFIG)
     train(job, checkpointer=memory)
-    state = replace(memory.states[5], objective="sampled", objective_reason="the machine was busy then")
+    tensors = memory.states[5].tensors | {"objective.means": torch.zeros(MEANS, dtype=torch.float64)}
+    reason = "the machine was busy then"
+    state = replace(memory.states[5], objective="sampled", objective_reason=reason, tensors=tensors)
     write_checkpoint(tmp_path, Fingerprint.of(job), state)
     assert resume(tmp_path, split, CONFIG).choice == Choice("sampled", "the machine was busy then")
 

@@ -35,6 +35,13 @@ class Objective:
         """R, not scaled; without `value` NaN with the right gradient, where the value costs extra."""
         raise NotImplementedError
 
+    def begin(self, model: AutoEncoder, inputs: EncoderInputs, generator: torch.Generator) -> None:
+        """Called once, before the first step of a training."""
+
+    def state(self) -> dict[str, Tensor]:
+        """What the next step depends on, by name, in the tensors that are there: part of a training's state."""
+        return {}
+
     def __call__(
         self,
         model: AutoEncoder,

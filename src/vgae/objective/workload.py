@@ -5,11 +5,12 @@ which cannot fit is refused before anything of it is allocated. Bytes are those 
 and the graph, which are there already. They are held in phases, and the largest counts:
 
     layout     A and Ã are built, X is laid out                              on the host
-    objective  the ones of A + I and, for the sampled objective, their cells sorted
+    objective  the ones of A + I and, to sample zeros without a control variate, their cells sorted
     step       activations, gathers of z at the pairs, and their gradients on the way back
     keeping    the state for a checkpoint is copied, and copied again as the bytes of a file    on the host
 
-What lasts through all of them are Ã, X, the weights with Adam's two moments, the ones, and the zeros before each one.
+What lasts through all of them are Ã, X, the weights with Adam's two moments, the ones, and without a control variate
+the zeros before each one.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ import scipy.sparse as sp
 from vgae.graph.graph import Graph
 from vgae.model.autoencoder import Composition
 from vgae.model.encoders import EncoderCost
+from vgae.objective.variate import num_pairs_for
 
 INT, FLOAT = 8, 4  # bytes of an index and of a number
 # What a single pair costs per latent dimension (gathers, scatters, sampling), in numbers that a sparse product moves.
 NUMBERS_PER_PAIR = 70
+TIMES_SUMMED = 40  # the numbers of the factors, for the sums over all pairs in closed form, forward and back
 TIMES_MOVED = 6  # a number that a decoder holds for a pair: written and read, forward and back
 # The C library keeps freed blocks of up to 32 MB for later, so that the heap has gaps: up to half as much again as is
 # held, as measured, but no more than a few such blocks.
@@ -66,6 +69,7 @@ class Workload:
     symmetric: bool
     factorised: bool = True  # whether the exact objective is possible
     mirrored: bool = True  # whether half of all pairs are enough for it
+    control_variate: bool = False  # pairs are drawn from all, and a parabola is summed over all
     numbers_per_pair: int = 0  # that the decoder holds for a single pair, beside the two embeddings
     mask_links: bool = False  # links are hidden in each step
     early_stopping: bool = False  # the best weights are kept beside the last
@@ -78,13 +82,16 @@ class Workload:
         composition: Composition,
         *,
         num_negatives: int | None = None,
+        control_variate: bool | None = None,
         mask_links: bool = False,
         early_stopping: bool = False,
         checkpoints: bool = False,
     ) -> Workload:
-        """The workload of a model on a graph as the model sees it."""
+        """The workload of a model on a graph as the model sees it; with a control variate unless it is said."""
         matrix = graph.features
         decoder = composition.outline(graph.num_features or graph.num_nodes).decoder
+        with_variate = decoder.factorised if control_variate is None else control_variate
+        seen = graph.as_scored(symmetric=decoder.symmetric)
         return cls(
             num_nodes=graph.num_nodes,
             num_edges=graph.num_edges,
@@ -92,12 +99,11 @@ class Workload:
             feature_entries=0 if matrix is None else int(matrix.size),
             sparse_features=sp.issparse(matrix),
             composition=composition,
-            num_negatives=graph.as_scored(symmetric=decoder.symmetric).num_arcs
-            if num_negatives is None
-            else num_negatives,
+            num_negatives=num_negatives or num_pairs_for(seen, control_variate=with_variate),
             symmetric=decoder.symmetric,
             factorised=decoder.factorised,
             mirrored=decoder.symmetric and decoder.mirrored,
+            control_variate=with_variate,
             numbers_per_pair=decoder.numbers_per_pair,
             mask_links=mask_links,
             early_stopping=early_stopping,
@@ -152,7 +158,8 @@ class Workload:
         propagated = 2 * self.entries * self.encoder.propagated
         projected = 2 * self.feature_entries * self.encoder.projected
         of_a_pair = NUMBERS_PER_PAIR * self.latent_dim + TIMES_MOVED * self.numbers_per_pair
-        return propagated + projected + of_a_pair * self.single_pairs(objective)
+        closed_form = TIMES_SUMMED * self.num_nodes * self.latent_dim if self._has_parabola(objective) else 0
+        return propagated + projected + of_a_pair * self.single_pairs(objective) + closed_form
 
     # ------------------------------------------------------------------------------------------------------ memory
 
@@ -217,8 +224,14 @@ class Workload:
         return 3 * FLOAT * self.entries if self.mask_links else 0.0
 
     def _making_the_objective(self, objective: str) -> float:
-        """The sampled objective sorts the cells of all ones: their pairs, the cells, their order, and copies."""
-        return 5 * INT * self.entries if objective == "sampled" else 0.0
+        """Plain sampling sorts the cells of all ones: their pairs, the cells, their order, and copies."""
+        return 5 * INT * self.entries if self._numbers_zeros(objective) else 0.0
+
+    def _has_parabola(self, objective: str) -> bool:
+        return objective == "sampled" and self.control_variate
+
+    def _numbers_zeros(self, objective: str) -> bool:
+        return objective == "sampled" and not self.control_variate
 
     def _lasting(self, objective: str) -> float:
         weights = FLOAT * self.num_weights * (4 if self.early_stopping else 3)
@@ -228,7 +241,7 @@ class Workload:
             + self._features()
             + weights
             + ones
-            + (INT * self.entries if objective == "sampled" else 0)
+            + (INT * self.entries if self._numbers_zeros(objective) else 0)
             + self._mask()
         )
 
@@ -242,6 +255,8 @@ class Workload:
         if objective == "exact":
             return activations + max(self._sweep(), at_ones)  # one after the other
         at_zeros = self.num_negatives * (2 * gathers + vectors + 2 * INT)
+        if self.control_variate:  # the factors once more, with their biases or scaled, and their gradients
+            at_zeros += 3 * FLOAT * self.num_nodes * (self.latent_dim + 2)
         return activations + max(at_ones, self.num_ones * (gathers + vectors) + at_zeros)
 
     def _sweep(self) -> float:

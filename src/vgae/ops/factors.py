@@ -42,6 +42,13 @@ class Factors:
             logits += self.column_bias[first:]
         return logits
 
+    def diagonal(self) -> Tensor:
+        """The logit of each node with itself (N)."""
+        logits = (self.q * self.columns).sum(dim=1)
+        for bias in (self.row_bias, self.column_bias):
+            logits = logits if bias is None else logits + bias
+        return logits
+
     def logits(self, pairs: Tensor) -> Tensor:
         """Logits of M×2 pairs."""
         sources, targets = pairs.unbind(dim=1)

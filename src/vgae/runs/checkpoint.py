@@ -40,7 +40,7 @@ from vgae.runs.lock import locked
 from vgae.runs.schedule import Schedule
 from vgae.train.callbacks import Callback, Checkpointer
 from vgae.train.interrupt import StopRequest
-from vgae.train.state import Layout, TrainingState
+from vgae.train.state import Layout, Layouts, TrainingState
 from vgae.train.threads import same_threads
 from vgae.version import __version__
 from vgae.visible import visible
@@ -122,12 +122,12 @@ class FolderCheckpointer(Checkpointer):
             remove_checkpoint(self.folder)
         self.open.close()
 
-    def load(self, layout: Layout) -> TrainingState | None:
+    def load(self, layouts: Layouts) -> TrainingState | None:
         """The state that is saved in the folder, checked; None if there is none."""
-        self.schedule = Schedule(num_bytes_of(layout), every=self.every, clock=self.clock)
+        self.schedule = Schedule(max(map(num_bytes_of, layouts.values())), every=self.every, clock=self.clock)
         if not has_checkpoint(self.folder):
             return None
-        state = read_checkpoint(self.folder, self.fingerprint, layout)
+        state = read_checkpoint(self.folder, self.fingerprint, layouts)
         if self.fingerprint.device == "cpu":
             self.open.enter_context(same_threads(state.threads, self.callback))
         return state
@@ -246,10 +246,10 @@ def write_checkpoint(folder: Path, fingerprint: Fingerprint, state: TrainingStat
         _remove(folder, all_but=(name, DESCRIPTION, LOCK))
 
 
-def read_checkpoint(folder: Path, fingerprint: Fingerprint, layout: Layout) -> TrainingState:
+def read_checkpoint(folder: Path, fingerprint: Fingerprint, layouts: Layouts) -> TrainingState:
     """The state that is saved in a folder, if it is whole and of the training with this fingerprint."""
     try:
-        return _read(folder, fingerprint, layout)
+        return _read(folder, fingerprint, layouts)
     except InputError as error:
         where = "" if visible(str(folder)) in str(error) else f"{folder}: "
         raise InputError(f"{where}{str(error).rstrip('.')}.") from None
@@ -259,7 +259,7 @@ def read_checkpoint(folder: Path, fingerprint: Fingerprint, layout: Layout) -> T
         raise InputError(damaged(folder, str(error))) from None
 
 
-def _read(folder: Path, fingerprint: Fingerprint, layout: Layout) -> TrainingState:
+def _read(folder: Path, fingerprint: Fingerprint, layouts: Layouts) -> TrainingState:
     try:
         content = read_json(folder / DESCRIPTION, follow_links=False)
     except InputError:
@@ -276,7 +276,7 @@ def _read(folder: Path, fingerprint: Fingerprint, layout: Layout) -> TrainingSta
     given_hash = content.pop("hash")
     if hash_json(content) != given_hash:
         raise InputError(damaged(folder, f"{DESCRIPTION} does not match its own hash"))
-    fingerprint.require_same(Fingerprint.from_json(content["owner"]))
+    fingerprint.require_same(Fingerprint.from_json(content["owner"], content["objective"]))
     iteration = content["iteration"]
     if type(iteration) is not int or not 1 <= iteration <= fingerprint.config.iterations:
         raise ValueError(f"iteration {iteration!r}")
@@ -297,7 +297,7 @@ def _read(folder: Path, fingerprint: Fingerprint, layout: Layout) -> TrainingSta
         best_iteration=best_iteration,
         best_score=best_score,
         history=history,
-        tensors=_read_tensors(folder / _state_name(iteration), content["sha256"], layout),
+        tensors=_read_tensors(folder / _state_name(iteration), content["sha256"], layouts[content["objective"]]),
         threads=read_threads(content),
     )
     steps = {float(tensor) for name, tensor in state.tensors.items() if name.endswith(".step")}

@@ -35,10 +35,10 @@ class Fingerprint:
         return {**vars(self), "config": self.config.to_json()}
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Fingerprint:
-        """The inverse of `to_json`."""
+    def from_json(cls, values: dict[str, Any], objective: str) -> Fingerprint:
+        """The inverse of `to_json`, of a training with this objective."""
         check_keys(values, (field.name for field in fields(cls)), "owner")
-        return cls(**{**values, "config": Config.from_json(values["config"])})
+        return cls(**{**values, "config": Config.from_json(values["config"], trained_with=objective)})
 
     def require_same(self, theirs: Fingerprint) -> None:
         """Refuse what belongs to another training, and say in what it differs."""

@@ -208,7 +208,9 @@ def saved_training(folder: Path) -> SavedTraining | None:
         with suppress(InputError, OSError, LookupError, TypeError):
             content = read_json(path, follow_links=False)
             owner = content.get("owner") or content["facts"] | {"config": content["config"]}
-            return SavedTraining(Config.from_json(owner["config"]), str(owner["graph_hash"]))
+            objective = content.get("objective") or owner.get("objective")
+            config = Config.from_json(owner["config"], trained_with=objective)
+            return SavedTraining(config, str(owner["graph_hash"]))
     return None
 
 

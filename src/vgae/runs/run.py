@@ -130,7 +130,8 @@ class Run:
         content = files.content
         if not isinstance(content["config"], dict):
             raise InputError("config: a JSON object is needed.")
-        config, facts = Config.from_json(content["config"]), Facts.from_json(content["facts"])
+        facts = Facts.from_json(content["facts"])
+        config = Config.from_json(content["config"], trained_with=facts.objective)
         recipe = files.recipe(facts.num_features)
         split = files.split()
         config.loss_options.observed.labels(split.train)  # which refuses weights that are no labels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-from vgae.train.state import Layout, LogEntry, TrainingState
+from vgae.train.state import Layouts, LogEntry, TrainingState
 
 
 class Callback:
@@ -34,9 +34,9 @@ class Callback:
 class Checkpointer:
     """Saves the state of a training, so that another process can continue it; this one saves nothing."""
 
-    def load(self, layout: Layout) -> TrainingState | None:
-        """The state to continue from, if there is one; its tensors are as laid out."""
-        del layout
+    def load(self, layouts: Layouts) -> TrainingState | None:
+        """The state to continue from, if there is one; its tensors are as laid out for its objective."""
+        del layouts
         return None
 
     def after_iteration(self, snapshot: Callable[[], TrainingState]) -> None:

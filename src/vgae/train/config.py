@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -25,6 +25,7 @@ from vgae.options import Options, option
 from vgae.train.presets import PRESETS, SPHERICAL_PRIOR
 
 OBJECTIVES = ("exact", "sampled", "auto")
+CONTROL_VARIATE = ("auto", "on", "off")
 STOP_BY = ("scores", "top")
 DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?", re.ASCII)
 
@@ -71,7 +72,17 @@ class Config(Options):
         False, help="Take the links' weights, which must then be at most 1, as labels: how surely each is a link."
     )
     num_negatives: int | None = option(
-        None, least=1, most=10**10, help="Zeros per step of the sampled objective.  [default: twice the links]"
+        None,
+        least=1,
+        most=10**10,
+        help="Pairs per step of the sampled objective.  [default: as many as nodes, at least 1000; without the control "
+        "variate twice as many as links]",
+    )
+    control_variate: str = option(
+        "auto",
+        choices=CONTROL_VARIATE,
+        help="Whether the sampled objective has a parabola summed over all pairs take the noise out of its gradient: "
+        "auto, for every decoder with factors; on; off.",
     )
     eval_every: int = option(10, least=1, most=10**9, help="Iterations between two validation scores.")
     early_stopping: int | None = option(
@@ -95,6 +106,21 @@ class Config(Options):
                 object.__setattr__(self, family, None)  # given or not, it is the same model
 
         self.composition.check()
+        decoder = self.value_of("decoder")
+        if self.control_variate == "on" and not decoder.factorised:
+            raise InputError(
+                f"control_variate: the decoder {decoder.name} has no factors, which the control variate needs; "
+                "use auto or off."
+            )
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any], *, trained_with: str | None = None) -> Self:
+        """The inverse of `to_json`; `trained_with` is the objective that was chosen, where that is known.
+
+        Versions before the control variate have sampled without one.
+        """
+        sampled = (trained_with or values.get("objective")) != "exact"
+        return super().from_json({"control_variate": "off"} | values if sampled else values)
 
     def value_of(self, name: str) -> Any:
         """The value of an option; of a part that is None, the model's own."""

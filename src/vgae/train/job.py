@@ -66,6 +66,11 @@ class Job:
             "can tell"
         )
 
+    @property
+    def with_control_variate(self) -> bool:
+        """Whether the sampled objective has its control variate: asked for or not, if the decoder has factors."""
+        return self.config.control_variate != "off" and self.outline.decoder.factorised
+
     @cached_property
     def outline(self) -> AutoEncoder:
         """The model with the shapes of its weights, and no memory for them."""

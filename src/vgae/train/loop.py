@@ -38,7 +38,7 @@ from vgae.train.callbacks import Callback, Checkpointer
 from vgae.train.job import Job
 from vgae.train.non_links import more_non_links
 from vgae.train.plan import decide, objectives_of, workload
-from vgae.train.state import Best, LogEntry, Progress, layout_of
+from vgae.train.state import Best, LogEntry, Progress, layouts_of
 from vgae.train.step import Step
 
 
@@ -92,7 +92,10 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     checkpointer = checkpointer or Checkpointer()
     validate = None if job.validation is None else _Validation(job, job.validation)
     init, generator = _generators(config.seed, device)
-    saved = checkpointer.load(layout_of(job.outline, generator, best=config.early_stopping is not None))
+    layouts = layouts_of(
+        job.outline, generator, best=config.early_stopping is not None, control_variate=job.with_control_variate
+    )
+    saved = checkpointer.load(layouts)
     # What was chosen before an interruption is not chosen again.
     choice = Choice(saved.objective, saved.objective_reason) if saved else decide(work, job)
     require_memory(work, (choice.objective,), device, room)
@@ -163,7 +166,12 @@ def _make_objective(job: Job, model: AutoEncoder, choice: Choice) -> Objective:
     given = job.labels, model, config.weighting_for(job.labels), job.device
     if choice.objective == "exact":
         return ExactObjective(*given, options=config.loss_options, precision=config.precision)
-    return SampledObjective(*given, options=config.loss_options, num_negatives=config.num_negatives)
+    return SampledObjective(
+        *given,
+        options=config.loss_options,
+        num_negatives=config.num_negatives,
+        control_variate=job.with_control_variate,
+    )
 
 
 class _Validation:

@@ -37,6 +37,7 @@ def workload(job: Job, *, checkpoints: bool = False) -> Workload:
         job.graph,
         config.composition,
         num_negatives=config.num_negatives,
+        control_variate=job.with_control_variate,
         mask_links=config.mask_links > 0,
         early_stopping=config.early_stopping is not None,
         checkpoints=checkpoints,

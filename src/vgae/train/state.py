@@ -15,11 +15,13 @@ from torch import Tensor
 
 from vgae.model.autoencoder import AutoEncoder
 from vgae.objective.cost import Choice
+from vgae.objective.variate import MEANS
 from vgae.train.adam import Adam
 from vgae.train.step import Step
 
 MOST_DIMENSIONS = 2**16
 Layout = dict[str, tuple[torch.Size, torch.dtype]]  # of the tensors in a state
+Layouts = dict[str, Layout]  # by the objective that was chosen
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,8 @@ class Progress:
 
     def _tensors(self) -> dict[str, Tensor]:
         step = self.step
-        return state_tensors(step.model, step.optimizer, step.generator, self.best.weights)
+        of_objective = {f"objective.{name}": tensor for name, tensor in step.objective.state().items()}
+        return state_tensors(step.model, step.optimizer, step.generator, self.best.weights) | of_objective
 
 
 def state_tensors(
@@ -154,11 +157,13 @@ def state_tensors(
     )
 
 
-def layout_of(outline: AutoEncoder, generator: torch.Generator, *, best: bool) -> Layout:
-    """What the tensors of a state look like, by an outline of the model that takes no memory."""
+def layouts_of(outline: AutoEncoder, generator: torch.Generator, *, best: bool, control_variate: bool) -> Layouts:
+    """What the tensors of a state look like with either objective, by an outline of the model that takes no memory."""
     optimizer = Adam(outline.named_parameters(), learning_rate=0.0)
     tensors = state_tensors(outline, optimizer, generator, outline.state_dict() if best else None)
-    return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
+    layout = {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
+    of_variate = {"objective.means": (MEANS, torch.float64)} if control_variate else {}
+    return {"exact": layout, "sampled": layout | of_variate}
 
 
 def _copies(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -49,6 +49,9 @@ class Step:
         self.num_steps += 1
         if self.warmth is not None:
             self.warmth.fill_(min(1.0, iteration / (self.warm_up + 1)))
+        if iteration == 1:
+            with torch.no_grad():
+                self.objective.begin(self.model, self.inputs, self.generator)
         if iteration == self.warm_up + 1:
             self._begin_prior()
         if not self.recordable:
