@@ -18,7 +18,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.likelihood.positive_pairs import Observed
 from vgae.model.autoencoder import AutoEncoder
-from vgae.model.decoders import Decoder
+from vgae.model.decoders import MLP, Decoder
 from vgae.model.inputs import EncoderInputs
 from vgae.objective.base import LossOptions
 from vgae.objective.exact import ExactObjective
@@ -41,6 +41,18 @@ class Biased(Decoder):
 
     def factors(self, z: Tensor) -> Factors:
         return Factors(z, z.roll(1, dims=1), z[:, 0], -2 * z[:, 1])
+
+
+class Apart(Decoder):
+    """logit_ij = scale·z_i·z_j + bias."""
+
+    def __init__(self, scale: float, bias: float) -> None:
+        super().__init__()
+        self.scale, self.bias = scale, bias
+
+    def factors(self, z: Tensor) -> Factors:
+        bias = torch.full_like(z[:, 0], self.bias / 2)
+        return Factors(self.scale**0.5 * z, None, bias, bias)
 
 
 class Shifted(Decoder):
@@ -96,55 +108,57 @@ def test_value_and_gradient_have_those_of_the_exact_objective_as_their_means(
 
 
 def test_a_step_has_no_say_in_its_own_coefficients() -> None:
-    """Of one draw the estimate is affine in p: with the coefficients of the draw before it is that of this draw."""
+    """With those of the draw before, the estimate is what the formula says, by the dense matrix."""
     z = embeddings().detach()
-    factors, logits = Factors(z), z @ z.T
+    known, logits = AllPairs.of(Factors(z)), z @ z.T
+    ones = torch.eye(NUM_NODES, dtype=torch.bool)
+    at_ones = logits[ones].sum(), logits[ones].square().sum()
+    num_zeros = NUM_NODES**2 - NUM_NODES
     for seed in (1, 2):
-        variate = ControlVariate(NUM_NODES, 30, "cpu")
-        variate.look(factors, torch.Generator().manual_seed(0))
-        a, b = variate.coefficients(AllPairs.of(factors))
+        variate = ControlVariate(num_zeros, 30, "cpu")
+        variate.learn(known, zeros_of(30, torch.Generator().manual_seed(0)))
+        a, b = variate.coefficients(known)
         assert float(b) > 0
+        pairs = zeros_of(30, torch.Generator().manual_seed(seed))
         residual = softplus(logits) - a * logits - b * logits**2
-        pairs = variate.draw(torch.Generator().manual_seed(seed))
-        expected = (a * logits + b * logits**2).sum() + residual.diagonal().sum()
-        expected = expected + NUM_NODES * (NUM_NODES - 1) / 30 * residual[tuple(pairs.T)].sum()
-        found = variate.estimate(factors, torch.Generator().manual_seed(seed))
-        torch.testing.assert_close(found, expected)
-        assert variate.coefficients(AllPairs.of(factors)) != (a, b)  # the next step's are those of this draw
+        expected = (a * logits + b * logits**2)[~ones].sum() + num_zeros / 30 * residual[tuple(pairs.T)].sum()
+        torch.testing.assert_close(variate.estimate(known, at_ones, pairs), expected)
+        assert variate.coefficients(known) != (a, b)  # the next step's are those of this draw
 
 
-def test_pairs_are_uniform_over_all_pairs_of_two_nodes() -> None:
-    pairs = ControlVariate(5, 40_000, "cpu").draw(torch.Generator().manual_seed(0))
-    counts = torch.zeros(5, 5).index_put_(tuple(pairs.T), torch.ones(len(pairs)), accumulate=True)
-    assert torch.equal(counts == 0, torch.eye(5) == 1)
-    of_two = counts[counts > 0]
-    assert float(((of_two - 2000) ** 2 / 2000).sum()) < 45.3  # the 99.9th percentile at 19 degrees of freedom is 43.8
+def zeros_of(num_pairs: int, generator: torch.Generator, num_nodes: int = NUM_NODES) -> Tensor:
+    """Pairs of two nodes, as if none were linked."""
+    sources = torch.randint(num_nodes, (num_pairs,), generator=generator)
+    further = torch.randint(1, num_nodes, (num_pairs,), generator=generator)
+    return torch.stack([sources, (sources + further) % num_nodes]).T
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_other_precisions_come_near(dtype: torch.dtype) -> None:
-    rough = embeddings(0.5).detach().to(dtype)
-    exact = softplus(rough.double() @ rough.double().T).sum()
-    variate, source = ControlVariate(NUM_NODES, 200, "cpu"), torch.Generator().manual_seed(0)
-    variate.look(Factors(rough), source)
-    found = variate.estimate(Factors(rough.requires_grad_()), source)
+    rough, source = embeddings(0.5).detach().to(dtype), torch.Generator().manual_seed(0)
+    logits = rough.double() @ rough.double().T
+    ones = torch.eye(NUM_NODES, dtype=torch.bool)
+    at_ones = logits[ones].sum().float(), logits[ones].square().sum().float()
+    variate = ControlVariate(NUM_NODES**2 - NUM_NODES, 200, "cpu")
+    variate.learn(AllPairs.of(Factors(rough)), zeros_of(200, source))
+    known = AllPairs.of(Factors(rough.requires_grad_()))
+    found = variate.estimate(known, at_ones, zeros_of(200, source))
     assert found.dtype == dtype
-    assert float(found.detach()) == pytest.approx(float(exact), rel=0.03)
+    assert float(found.detach()) == pytest.approx(float(softplus(logits)[~ones].sum()), rel=0.03)
     (gradient,) = torch.autograd.grad(found, rough)
     assert gradient.dtype == dtype
     assert bool(torch.isfinite(gradient).all())
 
 
-def test_two_nodes_and_one_pair_are_enough() -> None:
-    linked = Graph.from_edges([(0, 1)])
-    model = Config(model="gae", latent_dim=3).composition.build(2, torch.Generator().manual_seed(0))
-    z = embeddings()[:2]
-    objective = SampledObjective(linked, model, Weighting.named("elbo", linked), "cpu", num_negatives=1)
-    source = torch.Generator()
-    found = {float(objective.reconstruction(model.decoder, z, source, value=True)) for _ in range(5)}
-    exact = ExactObjective(linked, model, Weighting.named("elbo", linked), "cpu")
-    expected = float(exact.reconstruction(model.decoder, z, source, value=True))
-    assert all(value == pytest.approx(expected, rel=1e-6) for value in found)  # there is only one pair to draw
+def test_one_zero_and_one_draw_are_enough() -> None:
+    """Three nodes in a row have one pair that is no link: whatever is drawn, it is that one."""
+    path = Graph.from_edges([(0, 1), (1, 2)])
+    model = Config(model="gae", latent_dim=3).composition.build(3, torch.Generator().manual_seed(0))
+    z, weights, source = embeddings().detach()[:3], Weighting.named("elbo", path), torch.Generator()
+    objective = SampledObjective(path, model, weights, "cpu", num_negatives=1)
+    found = [float(objective.reconstruction(model.decoder, z, source, value=True)) for _ in range(5)]
+    exact = ExactObjective(path, model, weights, "cpu").reconstruction(model.decoder, z, source, value=True)
+    assert found == pytest.approx([float(exact)] * 5, rel=1e-6)
 
 
 # ------------------------------------------------------------------------------------------- never worse than plain
@@ -169,15 +183,16 @@ def spread(factors: Factors, num_pairs: int, num_draws: int = 60) -> list[float]
     moments, source, found = Moments(factors), torch.Generator().manual_seed(0), []
     plain, known = moments(0, 0), AllPairs.of(factors)
     for _ in range(num_draws):
-        variate = ControlVariate(factors.num_nodes, num_pairs, "cpu")
-        variate.look(factors, source)
+        variate = ControlVariate(factors.num_nodes * (factors.num_nodes - 1), num_pairs, "cpu")
+        variate.learn(known, zeros_of(num_pairs, source, factors.num_nodes))
         a, b = variate.coefficients(known)
         found.append(moments(float(a), float(b)) / plain)
     return found
 
 
-def normal(num_nodes: int = 300, width: int = 16) -> Tensor:
-    return torch.randn(num_nodes, width, generator=torch.Generator().manual_seed(2), dtype=torch.float64) / width**0.25
+def normal() -> Tensor:
+    """Factors of 300 nodes whose logits are of standard deviation 1."""
+    return torch.randn(300, 16, generator=torch.Generator().manual_seed(2), dtype=torch.float64) / 2
 
 
 @pytest.mark.parametrize(
@@ -228,11 +243,33 @@ def test_numbers_beyond_all_bounds_leave_plain_sampling() -> None:
     """Sums that overflow in float32, although no logit does; and before the first draw."""
     q = torch.full((10, 2), 1e-3)
     q[0] = 1e12
-    factors, variate = Factors(q), ControlVariate(10, 20, "cpu")
+    known, variate = AllPairs.of(Factors(q)), ControlVariate(90, 20, "cpu")
     assert [float(each) for each in variate.coefficients(AllPairs.of(Factors(q.clamp(max=1))))] == [0, 0]
-    variate.look(factors, torch.Generator().manual_seed(0))
-    assert not torch.isfinite(torch.stack(AllPairs.of(factors).means())).all()
-    assert [float(each) for each in variate.coefficients(AllPairs.of(factors))] == [0, 0]
+    variate.learn(known, zeros_of(20, torch.Generator().manual_seed(0), 10))
+    assert not torch.isfinite(torch.stack(known.means())).all()
+    assert [float(each) for each in variate.coefficients(known)] == [0, 0]
+
+
+@pytest.mark.parametrize("weighting", ["paper", "elbo"])
+@pytest.mark.parametrize("gap", [0.5, 4.0, 12.0])
+def test_links_that_stand_out_add_no_noise(gap: float, weighting: str) -> None:
+    """Zeros have logits near -gap and links near gap: the ones are never drawn, however little is left to sample."""
+    blocks = np.repeat(np.arange(10), 4)
+    edges = [(i, j) for i in range(40) for j in range(i) if blocks[i] == blocks[j]]
+    graph, model = Graph.from_edges(edges, num_nodes=40), model_with(Apart(2 * gap, -gap))
+    noise = 0.05 * torch.randn(40, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    z = (torch.eye(10, dtype=torch.float64)[torch.tensor(blocks)] + noise).requires_grad_()
+    given: Any = (graph, model, Weighting.named(weighting, graph), "cpu")
+    source = torch.Generator().manual_seed(0)
+    exact = ExactObjective(*given).reconstruction(model.decoder, z, source, value=True)
+    (expected,) = torch.autograd.grad(exact, z)
+
+    def error(control_variate: bool) -> float:
+        objective = SampledObjective(*given, num_negatives=100, control_variate=control_variate)
+        drawn = (objective.reconstruction(model.decoder, z, source, value=True) for _ in range(60))
+        return float(np.mean([(torch.autograd.grad(each, z)[0] - expected).square().sum() for each in drawn]))
+
+    assert error(control_variate=True) < 1.1 * error(control_variate=False)
 
 
 def test_squared_error_of_the_gradient_falls_twentyfold(graph: Graph) -> None:
@@ -284,7 +321,7 @@ def test_auto_is_on_with_factors_and_off_without(graph: Graph) -> None:
 def test_on_is_refused_without_factors(tmp_path: Path, graph: Graph) -> None:
     sentence = "control_variate: the decoder mlp has no factors, which the control variate needs; use auto or off."
     assert message_of(lambda: vgae.GAE(decoder="mlp", control_variate="on").fit(graph)) == sentence
-    model = Config(decoder="mlp", latent_dim=3).composition.build(40, torch.Generator().manual_seed(0))
+    model = Config(decoder=MLP(), latent_dim=3).composition.build(40, torch.Generator().manual_seed(0))
     with pytest.raises(InputError, match="has no factors"):
         SampledObjective(graph, model, Weighting.named("elbo", graph), "cpu", control_variate=True)
     done = run_vgae("train", "cora", "--decoder", "mlp", "--control-variate", "on", "--out", "run", cwd=tmp_path)

@@ -1,8 +1,8 @@
 """The control variate of the sampled objective: a parabola in the logit, whose sum over all pairs has a closed form.
 
-For p(s) = a·s + b·s², any a and b, and M pairs of two nodes drawn uniformly from all N(N - 1),
+For p(s) = a·s + b·s², any a and b, and M of the N₀ zeros drawn uniformly,
 
-    Σ_ij softplus(s_ij) ≈ Σ_ij p(s_ij) + Σ_i (softplus - p)(s_ii) + N(N - 1)/M Σ_{m ≤ M} (softplus - p)(s_{i_m j_m})
+    Σ_{L_ij = 0} softplus(s_ij) ≈ Σ_ij p(s_ij) - Σ_{L_ij = 1} p(s_ij) + N₀/M Σ_{m ≤ M} (softplus - p)(s_{i_m j_m})
 
 has the left side as its expectation, and so has its gradient, as long as the draw has no say in a and b. They are
 fitted to the draw of the step before. What varies in the gradient is σ(s) - p'(s), times the factors of the other node:
@@ -63,58 +63,46 @@ class AllPairs:
         return cls(factors, PowerSums.of(factors), factors.diagonal(), (rows, columns))
 
     @property
-    def num_pairs(self) -> int:
-        """Pairs of two nodes, N(N - 1)."""
-        return self.factors.num_nodes * (self.factors.num_nodes - 1)
+    def dtype(self) -> torch.dtype:
+        """What sums are in."""
+        return self.weights[0].dtype
 
     @torch.no_grad()
     def means(self) -> tuple[Tensor, Tensor, Tensor]:
         """E w, E w·s and E w·s² over all pairs of two nodes; the first and the last may be too large by rounding."""
         weight, s = (self.weights[0] + self.weights[1]).double(), self.diagonal.detach().double()
         on_diagonal = torch.stack([weight.sum(), weight @ s, weight @ (s * s)])
-        rounding = ROUNDING * torch.finfo(self.weights[0].dtype).eps * on_diagonal
+        rounding = ROUNDING * torch.finfo(self.dtype).eps * on_diagonal
         rounding[1] = 0
-        w, ws, wss = ((self.sums.weighted(*self.weights) - on_diagonal + rounding) / max(1, self.num_pairs)).unbind()
+        num_pairs = max(1, self.factors.num_nodes * (self.factors.num_nodes - 1))
+        w, ws, wss = ((self.sums.weighted(*self.weights) - on_diagonal + rounding) / num_pairs).unbind()
         return w, ws, wss
 
 
 class ControlVariate:
-    """An estimate of Σ_ij softplus(s_ij) over all N² pairs by a draw of some, and what it knows of the draw before."""
+    """An estimate of Σ softplus(s_ij) over all N₀ zeros by a draw of M of them, and what the draw before has taught."""
 
-    def __init__(self, num_nodes: int, num_pairs: int, device: torch.device | str) -> None:
-        self.num_nodes, self.num_pairs = num_nodes, num_pairs
+    def __init__(self, num_zeros: int, num_pairs: int, device: torch.device | str) -> None:
+        self.num_zeros, self.num_pairs = num_zeros, num_pairs
         # Means over the two halves of the last draw of w, w·s, w·s², w·σ and w·σ·s; none before the first: it is plain.
         self.means = torch.zeros(MEANS, dtype=torch.float64, device=device)
 
-    def draw(self, generator: torch.Generator) -> Tensor:
-        """Pairs of two nodes, drawn uniformly, with replacement, from all N(N - 1) (M×2)."""
-        size, device = (self.num_pairs,), self.means.device
-        sources = torch.randint(self.num_nodes, size, generator=generator, device=device)
-        further = torch.randint(1, max(2, self.num_nodes), size, generator=generator, device=device)
-        return torch.stack([sources, (sources + further) % self.num_nodes]).T
-
-    def estimate(self, factors: Factors, generator: torch.Generator) -> Tensor:
-        """Σ_ij softplus(s_ij) over all pairs, unbiased; the draw is remembered for the next step."""
-        known = AllPairs.of(factors)
+    def estimate(self, known: AllPairs, at_ones: tuple[Tensor, Tensor], pairs: Tensor) -> Tensor:
+        """Of zeros that were drawn (M×2), given Σ s and Σ s² at the ones; the draw is remembered for the next step."""
         a, b = self.coefficients(known)
-        pairs = self.draw(generator)
-        logits = factors.logits(pairs)
-        residual = known.num_pairs / self.num_pairs * _residual(logits, a, b) + _residual(known.diagonal, a, b)
-        self.learn(logits, pairs, known.weights)
-        return (a * known.sums.total + b * known.sums.squares + residual).to(factors.q.dtype)
+        logits = known.factors.logits(pairs)
+        s = logits.to(known.dtype)
+        residual = (softplus(s) - (a + b * s) * s).sum()
+        of_zeros = a * (known.sums.total - at_ones[0]) + b * (known.sums.squares - at_ones[1])
+        self.learn(known, pairs, logits)
+        return (of_zeros + self.num_zeros / self.num_pairs * residual).to(logits.dtype)
 
     @torch.no_grad()
-    def look(self, factors: Factors, generator: torch.Generator) -> None:
-        """Learn from a draw of its own, before the first step."""
-        pairs = self.draw(generator)
-        self.learn(factors.logits(pairs), pairs, AllPairs.of(factors).weights)
-
-    @torch.no_grad()
-    def learn(self, logits: Tensor, pairs: Tensor, weights: tuple[Tensor, Tensor]) -> None:
+    def learn(self, known: AllPairs, pairs: Tensor, logits: Tensor | None = None) -> None:
         """Take the means over this draw in place of the last one's, in the memory that there is."""
         sources, targets = pairs.unbind(dim=1)
-        weight = (weights[0].index_select(0, sources) + weights[1].index_select(0, targets)).double()
-        s = logits.detach().double()
+        weight = (known.weights[0].index_select(0, sources) + known.weights[1].index_select(0, targets)).double()
+        s = (known.factors.logits(pairs) if logits is None else logits.detach()).double()
         probability = s.sigmoid()
         basis = torch.stack([torch.ones_like(s), s, s * s, probability, probability * s])
         half = (self.num_pairs + 1) // 2
@@ -139,14 +127,8 @@ class ControlVariate:
         gained = level * with_level * (all_w / w).clamp(max=1)
         gained = gained + slope * (wps - middle * with_level) * (all_spread / spread).nan_to_num(1.0).clamp(max=1)
         pays = (cost <= 2 * gained).all() & torch.isfinite(cost)
-        found = torch.where(pays, torch.stack([level - slope * middle, slope / 2]), 0.0).to(known.weights[0].dtype)
+        found = torch.where(pays, torch.stack([level - slope * middle, slope / 2]), 0.0).to(known.dtype)
         return found[0], found[1]
-
-
-def _residual(logits: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """Σ (softplus - p)(s)."""
-    s = logits.to(a.dtype)
-    return (softplus(s) - (a + b * s) * s).sum()
 
 
 def _shrinkage(in_draw: Tensor, over_all: Tensor) -> Tensor:

@@ -5,12 +5,11 @@ which cannot fit is refused before anything of it is allocated. Bytes are those 
 and the graph, which are there already. They are held in phases, and the largest counts:
 
     layout     A and Ã are built, X is laid out                              on the host
-    objective  the ones of A + I and, to sample zeros without a control variate, their cells sorted
+    objective  the ones of A + I and, for the sampled objective, their cells sorted
     step       activations, gathers of z at the pairs, and their gradients on the way back
     keeping    the state for a checkpoint is copied, and copied again as the bytes of a file    on the host
 
-What lasts through all of them are Ã, X, the weights with Adam's two moments, the ones, and without a control variate
-the zeros before each one.
+What lasts through all of them are Ã, X, the weights with Adam's two moments, the ones, and the zeros before each one.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Workload:
     symmetric: bool
     factorised: bool = True  # whether the exact objective is possible
     mirrored: bool = True  # whether half of all pairs are enough for it
-    control_variate: bool = False  # pairs are drawn from all, and a parabola is summed over all
+    control_variate: bool = False  # a parabola is summed over all pairs
     numbers_per_pair: int = 0  # that the decoder holds for a single pair, beside the two embeddings
     mask_links: bool = False  # links are hidden in each step
     early_stopping: bool = False  # the best weights are kept beside the last
@@ -158,8 +157,9 @@ class Workload:
         propagated = 2 * self.entries * self.encoder.propagated
         projected = 2 * self.feature_entries * self.encoder.projected
         of_a_pair = NUMBERS_PER_PAIR * self.latent_dim + TIMES_MOVED * self.numbers_per_pair
-        closed_form = TIMES_SUMMED * self.num_nodes * self.latent_dim if self._has_parabola(objective) else 0
-        return propagated + projected + of_a_pair * self.single_pairs(objective) + closed_form
+        closed = objective == "sampled" and self.control_variate
+        in_closed_form = TIMES_SUMMED * self.num_nodes * self.latent_dim if closed else 0
+        return propagated + projected + of_a_pair * self.single_pairs(objective) + in_closed_form
 
     # ------------------------------------------------------------------------------------------------------ memory
 
@@ -224,14 +224,8 @@ class Workload:
         return 3 * FLOAT * self.entries if self.mask_links else 0.0
 
     def _making_the_objective(self, objective: str) -> float:
-        """Plain sampling sorts the cells of all ones: their pairs, the cells, their order, and copies."""
-        return 5 * INT * self.entries if self._numbers_zeros(objective) else 0.0
-
-    def _has_parabola(self, objective: str) -> bool:
-        return objective == "sampled" and self.control_variate
-
-    def _numbers_zeros(self, objective: str) -> bool:
-        return objective == "sampled" and not self.control_variate
+        """The sampled objective sorts the cells of all ones: their pairs, the cells, their order, and copies."""
+        return 5 * INT * self.entries if objective == "sampled" else 0.0
 
     def _lasting(self, objective: str) -> float:
         weights = FLOAT * self.num_weights * (4 if self.early_stopping else 3)
@@ -241,7 +235,7 @@ class Workload:
             + self._features()
             + weights
             + ones
-            + (INT * self.entries if self._numbers_zeros(objective) else 0)
+            + (INT * self.entries if objective == "sampled" else 0)
             + self._mask()
         )
 

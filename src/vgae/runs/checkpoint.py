@@ -1,6 +1,7 @@
 """Checkpoints: the state of a training run in a folder, from which another process continues to the same bits.
 
-    state-N.safetensors   the tensors after iteration N: weights, the best weights, Adam's moments, the generator
+    state-N.safetensors   the tensors after iteration N: weights, the best weights, Adam's moments, the generator,
+                          and what the objective carries from step to step
     checkpoint.json       N, the objective, the history, the number of threads, the training's fingerprint, and hashes
 
 The tensors are written first, under a name of their own; then checkpoint.json is replaced in one step, and only then do
