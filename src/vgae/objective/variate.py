@@ -10,8 +10,8 @@ its second moment over all pairs is, up to a constant,
 
     E w_ij (σ(s_ij) - p'(s_ij))²,   p'(s) = a + 2b·s,   w_ij = ‖q_i‖² + ‖k_j‖² + one for each bias,
 
-and the two numbers are the least squares of σ by a line with these weights. Five means over a draw are all that it
-takes, each of both halves of the draw; they are the state that goes from step to step.
+and the two numbers are the least squares of σ by a line with these weights. Six means over each half of a draw are
+all that it takes; they are the state that goes from step to step.
 
 A draw may miss what matters: a few nodes with enormous factors have pairs that are rare and logits to which no line
 should be extended. But E w, E w·s and E w·s² over all pairs, and with them E w·p'², are known exactly (`PowerSums`),
@@ -19,9 +19,10 @@ at the embeddings of this very step, which the draw has no say in either. So, wi
 logit and a slope,
 
 - a level or slope whose second moment over all pairs is more than twice that in the draw is shrunk by their ratio,
-- and both are dropped, which leaves plain sampling, unless E w·p'² ≤ 2 E w·σ·p', that is, unless the second moment is
-  no larger than that of plain sampling: by either half of the draw, so that no single pair decides, and with no more
-  credit for a half that has seen more of w or of w·(s - mean)² than there is.
+- and both are dropped, which leaves plain sampling, unless E w (σ - p')² = E w·σ² - 2 E w·σ·p' + E w·p'² is half of the
+  E w·σ² of plain sampling or less: by either half of the draw, so that no single pair decides, and with no more credit
+  for a half that has seen more of w or of w·(s - mean)² than there is. Less than half is asked for because w is only
+  near to what a pair weighs in the gradient of the model's weights.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ from vgae.graph.graph import Graph
 from vgae.ops import Factors
 from vgae.ops.powers import PowerSums
 
-MEANS = torch.Size([2, 5])
+MEANS = torch.Size([2, 6])
 FEWEST_PAIRS = 1000  # in a draw, unless another number is asked for
 TOLERANCE = 2.0  # second moment over all pairs in a draw's: beyond it, p' would cost more than it saves
+WORTH = 2.0  # by what the second moment has to fall, since weights by factors are not quite those of the model's
 ROUNDING = 100  # units in the last place by which sums over all pairs may be wrong
 LEAST_SPREAD = 1e-12  # of logits, relative to their second moment: below, they are one number
 FITTED = 2.0  # numbers fitted to a draw: with M pairs both are shrunk by M / (M + 2)
@@ -84,7 +86,7 @@ class ControlVariate:
 
     def __init__(self, num_zeros: int, num_pairs: int, device: torch.device | str) -> None:
         self.num_zeros, self.num_pairs = num_zeros, num_pairs
-        # Means over the two halves of the last draw of w, w·s, w·s², w·σ and w·σ·s; none before the first: it is plain.
+        # Means over the two halves of the last draw of w, w·s, w·s², w·σ, w·σ·s and w·σ²; none before the first.
         self.means = torch.zeros(MEANS, dtype=torch.float64, device=device)
 
     def estimate(self, known: AllPairs, at_ones: tuple[Tensor, Tensor], pairs: Tensor) -> Tensor:
@@ -104,7 +106,7 @@ class ControlVariate:
         weight = (known.weights[0].index_select(0, sources) + known.weights[1].index_select(0, targets)).double()
         s = (known.factors.logits(pairs) if logits is None else logits.detach()).double()
         probability = s.sigmoid()
-        basis = torch.stack([torch.ones_like(s), s, s * s, probability, probability * s])
+        basis = torch.stack([torch.ones_like(s), s, s * s, probability, probability * s, probability**2])
         half = (self.num_pairs + 1) // 2
         for mean, part in zip(self.means, (slice(half), slice(half, None)), strict=True):
             mean.copy_(basis[:, part] @ weight[part] / max(1, len(s[part])))
@@ -113,7 +115,7 @@ class ControlVariate:
     def coefficients(self, known: AllPairs) -> tuple[Tensor, Tensor]:
         """a and b by the last draw, and by what all pairs are now; 0 and 0 is plain sampling."""
         all_w, all_ws, all_wss = known.means()
-        w, ws, wss, with_level, wps = self.means.mean(dim=0).unbind()
+        w, ws, wss, with_level, wps, _ = self.means.mean(dim=0).unbind()
         middle = ws / w
         with_slope, spread = wps - middle * with_level, wss - middle * ws
         all_spread = all_wss - 2 * middle * all_ws + middle**2 * all_w
@@ -122,11 +124,11 @@ class ControlVariate:
         slope = trust * with_slope / spread * _shrinkage(spread, all_spread)
         slope = torch.where(spread > LEAST_SPREAD * wss, slope, 0.0)
         cost = level**2 * all_w + 2 * level * slope * (all_ws - middle * all_w) + slope**2 * all_spread
-        w, ws, wss, with_level, wps = self.means.unbind(dim=1)  # of each half
+        w, ws, wss, with_level, wps, plain = self.means.unbind(dim=1)  # of each half
         spread = wss - 2 * middle * ws + middle**2 * w
         gained = level * with_level * (all_w / w).clamp(max=1)
         gained = gained + slope * (wps - middle * with_level) * (all_spread / spread).nan_to_num(1.0).clamp(max=1)
-        pays = (cost <= 2 * gained).all() & torch.isfinite(cost)
+        pays = (plain - 2 * gained + cost <= plain / WORTH).all() & torch.isfinite(cost)
         found = torch.where(pays, torch.stack([level - slope * middle, slope / 2]), 0.0).to(known.dtype)
         return found[0], found[1]
 
