@@ -14,8 +14,9 @@ import pytest
 import vgae
 from command import assert_refused, run_vgae, strict_json
 from helpers import message_of
-from vgae.cli.stack_progress import REST, StackProgress, TimeLeft
+from vgae.cli.stack import StackScreen
 from vgae.runs.make import Destination
+from vgae.runs.stack_progress import REST, TimeLeft
 
 BASES = "gae(iterations=5;latent_dim=4),neighbours,degrees"
 OPTIONS = ("--model", "stack", "--bases", BASES, "--folds", "3", "--base-seeds", "1", "--boosting", "0")
@@ -318,7 +319,7 @@ def test_a_stack_is_continued_fold_by_fold(tmp_path: Path) -> None:
     in_words(tmp_path)
     asked = ["train", "links.csv", *OPTIONS, "--no-verdict"]
     with (  # Ctrl-C when the first fold is done; the process, which is that of the tests, is not ended
-        patch.object(StackProgress, "on_fold", side_effect=KeyboardInterrupt),
+        patch.object(StackScreen, "on_fold", side_effect=KeyboardInterrupt),
         patch.object(os, "_exit", side_effect=SystemExit),
     ):
         stopped = run_vgae(*asked, "--out", "run", cwd=tmp_path)
@@ -337,7 +338,7 @@ def test_a_stack_is_continued_fold_by_fold(tmp_path: Path) -> None:
 
 
 def test_time_left_is_known_once_every_step_was_made() -> None:
-    with patch("vgae.cli.stack_progress.time.perf_counter") as now:
+    with patch("vgae.runs.stack_progress.time.perf_counter") as now:
         now.return_value = 0.0
         left = TimeLeft(["a", "b"], 3)
         for second, turn, name in ((0, 0, "a"), (5, 0, "b"), (7, 0, REST)):
@@ -351,7 +352,7 @@ def test_time_left_is_known_once_every_step_was_made() -> None:
 
 
 def test_a_bar_follows_folds_that_were_there(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = StackProgress(Destination(Path("run"), resume=True), ["a", "b"], 2, ["about the graph"])
+    shown = StackScreen(["a", "b"], 2, Destination(Path("run"), resume=True), ["about the graph"])
     shown.on_ready(fresh=False)
     shown.on_fold(0, restored=True)
     for name in ("a", "b"):

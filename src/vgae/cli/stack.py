@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -11,9 +12,8 @@ import typer
 from vgae.cli.opening import OpenedGraph, SplitOptions, open_graph
 from vgae.cli.options import GraphName, Json, TableOptions, given_options, same_option
 from vgae.cli.preset import scaled
-from vgae.cli.stack_progress import StackProgress
 from vgae.cli.summary import run_summary
-from vgae.cli.train import FolderOptions, JudgingOptions, QuietReporter, resume_hint
+from vgae.cli.train import FolderOptions, FolderReporter, JudgingOptions, QuietReporter, resume_hint
 from vgae.cli.verdict import print_verdict
 from vgae.evaluation.held_out import with_linked_ends
 from vgae.evaluation.metrics import auc_and_ap
@@ -28,6 +28,7 @@ from vgae.report.verdict import Hints, Verdict, judge
 from vgae.runs.files import CHECKPOINT
 from vgae.runs.make import Destination, Source
 from vgae.runs.make_stack import StackReporter, make_stack_run
+from vgae.runs.stack_progress import StackBar
 from vgae.runs.stack_run import StackRun
 from vgae.screen import note, print_line, shell_line, visible
 from vgae.stack.config import StackConfig
@@ -184,6 +185,14 @@ class QuietStack(QuietReporter, StackReporter):
     """Prints only what a person has to do something about."""
 
 
+class StackScreen(StackBar, FolderReporter, StackReporter):
+    """Shows the progress of a stack, and prints what happens to its folder."""
+
+    def __init__(self, bases: Sequence[str], folds: int, to: Destination, first_lines: Sequence[str]) -> None:
+        super().__init__(bases, folds)
+        self.to, self.first_lines = to, first_lines
+
+
 def _on_screen(source: Source, asked: AskedStack, to: Destination) -> StackRun:
     """Train, and show the progress."""
     config, graph = asked.config, asked.opened.graph
@@ -194,7 +203,7 @@ def _on_screen(source: Source, asked: AskedStack, to: Destination) -> StackRun:
         *([CANNOT_TELL] if graph.directed else []),
         f"stack of {', '.join(bases)}; {count(config.folds, 'fold')}, {count(config.base_seeds, 'seed')} each",
     ]
-    with StackProgress(to, bases, config.folds, lines) as reporter:
+    with StackScreen(bases, config.folds, to, lines) as reporter:
         run = make_stack_run(source, config, to, reporter)
     if reporter.trained:
         note(f"trained a stack in {run.facts.seconds:.1f} s, saved in {to.folder}")

@@ -77,10 +77,9 @@ class SearchResult:
 
     def best_estimator(self) -> Any:
         """A `GAE` or `VGAE` with the parameters of the best trial, not fitted yet."""
-        module = import_module("vgae.estimators.base")
         config = self.best_config
-        values = {name: getattr(config, name) for name in module.PARAMETERS if name != "progress"}
-        return module.ESTIMATORS[config.model](**values)
+        values = {each.name: getattr(config, each.name) for each in options_of(Config)}
+        return import_module("vgae.estimators.base").ESTIMATORS[values.pop("model")](**values)
 
     def preset(self, name: str) -> TrialResult | None:
         """The trial of a preset, if it has come to an end."""
