@@ -61,6 +61,7 @@ def test_a_stack_is_trained_scored_and_compared(folder: Path) -> None:
     assert f"{auc:.1f}" in next(line for line in table.splitlines() if line.startswith("stack "))
     assert "\nbest base: " in table
     assert "alone, the best of its bases, has an AUC of" in table
+    assert "% of the test links; a pair that is not on its list is not ranked and not recommended." in table
     assert model.run_.recipe is not None
     assert model.run_.recipe.features == (
         "group=group0",
@@ -80,11 +81,16 @@ def test_json_has_the_scores_the_verdict_and_the_bases(folder: Path) -> None:
     assert found["run"] == "runs/links-stack-no-features"
     assert (found["model"], found["features"], found["bases"], found["folds"]) == ("stack", False, BASES, 3)
     stored = json.loads((folder / "runs/links-stack-no-features/metrics.json").read_text())
-    assert found["test"] == stored["test"]
+    assert {name: found["test"][name] for name in stored["test"]} == stored["test"]
+    model = vgae.load(folder / "runs/links-stack-no-features")
+    recall = model.evaluate(model.run_.split.test)["first_stage_recall"]
+    assert found["test"]["first_stage_recall"] == found["verdict"]["model"]["first_stage_recall"] == recall
+    listed = f"The first stage lists {100 * recall:.1f}% of the test links; "
+    assert any(sentence.startswith(listed) for sentence in found["verdict"]["sentences"])
     assert set(found["verdict"]["bases"]) >= {"cn", "ra", "degree_sum"}
     assert found["verdict"]["model"]["auc"] == pytest.approx(stored["test"]["auc"])
     again = strict_json(run_vgae(*arguments, "--resume", "--no-verdict", cwd=folder).stdout)
-    assert again["test"] == found["test"]
+    assert again["test"] == {name: value for name, value in found["test"].items() if name != "first_stage_recall"}
     assert again["verdict"] is None
     assert_refused(_last_line(run_vgae(*arguments, cwd=folder)), "runs/links-stack-no-features", "--overwrite")
     other = run_vgae(*arguments, "--resume", "--seed", "1", cwd=folder)
@@ -106,12 +112,14 @@ def test_pairs_of_nodes_without_training_links_are_left_out(tmp_path: Path) -> N
     )
     assert len(links) < len(split.test.links)
     scores = model.metrics(vgae.HeldOut(links, non_links))
-    left_out = len(split.test) - len(links) - len(non_links)
     kept = f"On the {len(links) + len(non_links)} of {len(split.test)} pairs whose nodes all have training links"
     assert kept in result.stdout
     assert f"AUC {100 * scores['auc']:.1f}, AP {100 * scores['ap']:.1f}." in result.stdout
-    found = strict_json(run_vgae("evaluate", "runs/thin-stack", "--json", cwd=tmp_path).stdout)["linked_ends"]
-    assert found == {**scores, "num_pairs": len(links) + len(non_links), "num_left_out": left_out}
+    train_again = (*arguments, "--boosting", "0", "--test", "0.3", "--no-verdict", "--resume")
+    for asked in (train_again, ("evaluate", "runs/thin-stack")):
+        found = strict_json(run_vgae(*asked, "--json", cwd=tmp_path).stdout)["test"]
+        assert {name: found[f"{name}_linked"] for name in ("auc", "ap")} == {"auc": scores["auc"], "ap": scores["ap"]}
+        assert found["left_out"] == pytest.approx(1 - len(links) / len(split.test.links))
 
 
 def test_a_stack_is_evaluated_like_a_model(folder: Path) -> None:

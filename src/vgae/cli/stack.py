@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,9 +15,9 @@ from vgae.cli.preset import scaled
 from vgae.cli.summary import run_summary
 from vgae.cli.train import FolderOptions, FolderReporter, JudgingOptions, QuietReporter, resume_hint
 from vgae.cli.verdict import print_verdict
-from vgae.evaluation.held_out import with_linked_ends
-from vgae.evaluation.metrics import auc_and_ap
-from vgae.graph.graph import Graph
+from vgae.evaluation.all_pairs import FIRST_STAGE_RECALL
+from vgae.evaluation.evaluate import linked_metrics, score_held_out
+from vgae.evaluation.held_out import have_links
 from vgae.graph.split import LinkSplit
 from vgae.io.catalog import DATASETS
 from vgae.machine import describe_machine
@@ -132,10 +132,10 @@ def train(
         linked = linked_scores(run)
         if not as_json:
             print_scores(run.metrics, None, ("auc", "ap"))
-            print_linked(linked)
+            print_linked(run, linked)
         found = judge_stack(run, asked) if judging.verdict else None
     if as_json:
-        print_json(run_summary(folder, run) | {"linked_ends": linked, "verdict": found.to_json() if found else None})
+        print_json(stack_summary(folder, run, linked, found))
     elif found:
         print_verdict(found)
 
@@ -220,24 +220,31 @@ def judge_stack(run: StackRun, asked: AskedStack) -> Verdict:
     return judge("stack", run.stack, asked.split, {}, asked.hints())
 
 
-def linked_scores(run: StackRun) -> dict[str, float] | None:
+def linked_scores(run: StackRun) -> dict[str, float]:
     """AUC and AP without the pairs of nodes that have no training links, of which it is known that they have others."""
     held_out = run.split.test or run.split.val
-    graph: Graph = run.stack.graph
-    kept = with_linked_ends(held_out, graph)
-    if not (len(kept.links) and len(kept.non_links)):
-        return None
-    logits = run.logits(kept.pairs)
-    left_out = {"num_pairs": len(kept), "num_left_out": len(held_out) - len(kept)}
-    return auc_and_ap(logits[kept.labels], logits[~kept.labels]) | left_out
+    if not (len(held_out.links) and len(held_out.non_links)):
+        return {}
+    return linked_metrics(score_held_out(run, held_out), held_out, run.split.train)
 
 
-def print_linked(found: dict[str, float] | None) -> None:
+def print_linked(run: StackRun, found: dict[str, float]) -> None:
     """One line on what the protocol gives away; none where no pair is left out."""
-    if found is None or not found["num_left_out"]:
-        return
-    total = int(found["num_pairs"] + found["num_left_out"])
-    print_line(
-        f"On the {int(found['num_pairs']):,} of {total:,} pairs whose nodes all have training links (a node without "
-        f"any gives away that it has a held-out one): AUC {100 * found['auc']:.1f}, AP {100 * found['ap']:.1f}."
-    )
+    held_out = run.split.test or run.split.val
+    number = int(have_links(run.split.train, held_out.pairs).sum())
+    if number < len(held_out) and "auc_linked" in found:
+        print_line(
+            f"On the {number:,} of {len(held_out):,} pairs whose nodes all have training links (a node without any "
+            f"gives away that it has a held-out one): AUC {100 * found['auc_linked']:.1f}, "
+            f"AP {100 * found['ap_linked']:.1f}."
+        )
+
+
+def stack_summary(folder: Path, run: StackRun, linked: dict[str, float], found: Verdict | None) -> dict[str, Any]:
+    """What a stack is and how well it does, for JSON; metrics that only stacks have are beside the others."""
+    summary = run_summary(folder, run) | {"verdict": None if found is None else found.to_json()}
+    key = "test" if run.split.test else "validation"
+    if summary[key] is not None:
+        recall = {} if found is None else found.comparison.model
+        summary[key] |= linked | {name: value for name, value in recall.items() if name == FIRST_STAGE_RECALL}
+    return summary
