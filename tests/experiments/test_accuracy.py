@@ -35,6 +35,8 @@ from vgae.experiments.methods import all_methods, chosen_methods, fit
 from vgae.experiments.results import Archive, Failure, GraphFacts, Result, Session, Task
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.io.graphs import write_graph
+from vgae.stack import config
+from vgae.stack.options import MetaOptions
 
 FACTS = GraphFacts(100, 400, 20, 40, "hash")
 DOCS = Path(__file__).parents[2] / "docs"
@@ -148,7 +150,7 @@ def test_settings_of_a_stack_change_with_its_parts(monkeypatch: pytest.MonkeyPat
     assert before == all_methods()["stack*"].settings
     assert before.startswith("bases=normalized1,")
     for module, name, value in (
-        ("vgae.stack.config", "MODELS", {**MODELS_OF_STACKS, "networks": {"model": "gae"}}),
+        ("vgae.stack.config", "MODELS", {**config.MODELS, "networks": {"model": "gae"}}),
         ("vgae.stack.config", "MetaOptions", lambda boosting: MetaOptions(boosting=boosting, ridge=2.0)),
         ("vgae.experiments.methods", "REST", 7),
     ):
