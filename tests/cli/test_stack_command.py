@@ -295,6 +295,11 @@ def test_a_stack_is_planned_roughly(folder: Path) -> None:
     (name,) = found["bases"]
     assert name == BASES.split(",")[0]
     assert found["training_seconds"] == pytest.approx(8 * found["bases"][name]["seconds"])
+    either = [f"gae(iterations=5;objective={each})" for each in ("exact", "auto")]  # the same on a small graph
+    same = ("plan", "links.csv", "--model", "stack", "--bases")
+    exact, auto = (strict_json(run_vgae(*same, each, "--json", cwd=folder).stdout)["bases"][each] for each in either)
+    assert auto["bytes"] == exact["bytes"]
+    assert auto["seconds"] > 0
     shown = run_vgae(*asked, cwd=folder).stdout
     assert "for the auto-encoders, 3 folds and the whole graph, 2 seeds each" in shown
     assert_refused(run_vgae("plan", "links.csv", "--model", "stack", "--hidden-dim", "3", cwd=folder), "--hidden-dim")

@@ -18,6 +18,7 @@ from vgae.cli.verdict import print_verdict
 from vgae.evaluation.all_pairs import FIRST_STAGE_RECALL
 from vgae.evaluation.evaluate import linked_metrics, score_held_out
 from vgae.evaluation.held_out import have_links
+from vgae.graph.graph import Graph
 from vgae.graph.split import LinkSplit
 from vgae.io.catalog import DATASETS
 from vgae.machine import describe_machine
@@ -32,7 +33,7 @@ from vgae.runs.stack_progress import StackBar
 from vgae.runs.stack_run import StackRun
 from vgae.screen import note, print_line, shell_line, visible
 from vgae.stack.config import StackConfig
-from vgae.train.config import choose_device
+from vgae.train.config import Config, choose_device
 from vgae.train.job import Job
 from vgae.train.plan import plan_training
 from vgae.train.presets import TUNED_NORMALIZATION
@@ -154,17 +155,12 @@ def plan(
     opened = open_graph(graph, tables, split.time)
     planned = config.view(split.apply(opened).train if given_options(split) else opened.graph)
     trainings = config.base_seeds * (config.folds + 1)
-    costs = {
-        base.text: (base.config.iterations * cost.seconds, cost.memory.largest)
-        for base in config.bases_for(planned)
-        if base.config is not None
-        for cost in plan_training(Job(planned, base.config)).costs
-        if cost.objective == base.config.objective
-    }
+    bases = {base.text: base.config for base in config.bases_for(planned)}
+    costs = {text: _cost(planned, each) for text, each in bases.items() if each is not None}
     total = trainings * sum(seconds for seconds, _ in costs.values())
     if as_json:
-        bases = {name: {"seconds": seconds, "bytes": memory} for name, (seconds, memory) in costs.items()}
-        print_json({"dataset": opened.name, "trainings_of_each": trainings, "bases": bases, "training_seconds": total})
+        each = {name: {"seconds": seconds, "bytes": memory} for name, (seconds, memory) in costs.items()}
+        print_json({"dataset": opened.name, "trainings_of_each": trainings, "bases": each, "training_seconds": total})
         return
     note(f"{opened.name}: {planned} · on {describe_machine()}")
     titles = ("base", "one training", count(trainings, "training"), "memory")
@@ -179,6 +175,14 @@ def plan(
         f"{count(config.base_seeds, 'seed')} each; similarities, the meta-model and the calibration come on top, and "
         "may take as long again."
     )
+
+
+def _cost(graph: Graph, config: Config) -> tuple[float, float]:
+    """Seconds and bytes of one training of an auto-encoder, with the objective that it will have."""
+    found = plan_training(Job(graph, config))
+    objective = found.choice.objective if config.objective == "auto" else config.objective
+    (cost,) = (each for each in found.costs if each.objective == objective)
+    return config.iterations * cost.seconds, cost.memory.largest
 
 
 class QuietStack(QuietReporter, StackReporter):
