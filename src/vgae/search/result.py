@@ -155,6 +155,6 @@ def _importances(space: Space, trials: list[TrialResult], seed: int) -> dict[str
     evaluator = optuna.importance.FanovaImportanceEvaluator(n_trees=TREES, seed=seed)
     try:
         found = optuna.importance.get_param_importances(study, evaluator=evaluator)
-    except (RuntimeError, ValueError):  # scores that hardly differ
+    except RuntimeError:  # no tree of the forest finds a difference between scores
         return {}
     return {name: float(value) for name, value in found.items() if np.isfinite(value)}
