@@ -320,3 +320,14 @@ def test_the_command_merges_and_refuses_in_a_sentence(tmp_path: Path) -> None:
     )
     assert_refused(run_vgae("accuracy", "--method", "gan", "--out", "new", cwd=tmp_path), "method: 'gan' is not one of")
     assert not (tmp_path / "new").exists()
+
+
+def test_a_session_takes_the_place_of_no_other(tmp_path: Path) -> None:
+    store = accuracy_store(tmp_path / "out")
+    for name in ("first", "second"):
+        store.record(Session(name, 1, 1.0))
+    (tmp_path / "out" / "sessions" / "0000.json").unlink()  # as a sentence about a damaged one advises
+    store.record(Session("third", 1, 1.0))
+    assert [each.machine for each in store.sessions()] == ["second", "third"]
+    (tmp_path / "out" / "sessions" / "0001.json").write_text("{}")
+    assert "0001.json: not what vgae accuracy writes there; delete" in message_of(store.sessions)
