@@ -84,9 +84,8 @@ def hard_rows(graph: Graph, config: StackConfig, num_links: int) -> Rows:
         seen = known.with_links(known.edges[folds != fold])
         chosen = members[generator.permutation(len(members))[: num_links // config.folds]]
         fitted = fit_bases(seen, bases, config.base_seeds)
-        negatives = generator.permuted(heart_negatives(seen, chosen, known=members), axis=1)[:, :PER_LINK].reshape(
-            -1, 2
-        )
+        negatives = heart_negatives(seen, chosen, known=members)
+        negatives = negatives[:, generator.permutation(negatives.shape[1])[:PER_LINK]].reshape(-1, 2)
         links.append(fitted.describe(chosen))
         non_links.append(fitted.describe(negatives[negatives[:, 0] >= 0]))
     evidence = np.concatenate([*links, *non_links])
