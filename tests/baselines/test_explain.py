@@ -88,9 +88,9 @@ def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
     shown = printed(explain_pair(small_graph(), (0, 3), feature_names=["x", "y", "z"], top=1))
     assert "a and d are not linked in the training graph; a has 3 links, d has 2 links." in shown
-    assert "2 common neighbours, the 1 strongest:" in shown
+    assert "2 common neighbours, the strongest:" in shown
     assert "a – b – c – d" in shown
-    assert "2 shared features, the 1 strongest (cosine" in shown
+    assert "2 shared features, the strongest (cosine" in shown
     apart = printed(explain_pair(small_graph(), (4, 5)))
     for sentence in ("no common neighbour", "share no feature", "e has 1 link, f has 1 link"):
         assert sentence in apart

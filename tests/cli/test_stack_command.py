@@ -14,8 +14,9 @@ import pytest
 import vgae
 from command import assert_refused, run_vgae, strict_json
 from helpers import message_of
-from vgae.cli.stack_progress import REST, StackProgress, TimeLeft
+from vgae.cli.stack import StackScreen
 from vgae.runs.make import Destination
+from vgae.runs.stack_progress import REST, TimeLeft
 
 BASES = "gae(iterations=5;latent_dim=4),neighbours,degrees"
 OPTIONS = ("--model", "stack", "--bases", BASES, "--folds", "3", "--base-seeds", "1", "--boosting", "0")
@@ -60,6 +61,7 @@ def test_a_stack_is_trained_scored_and_compared(folder: Path) -> None:
     assert f"{auc:.1f}" in next(line for line in table.splitlines() if line.startswith("stack "))
     assert "\nbest base: " in table
     assert "alone, the best of its bases, has an AUC of" in table
+    assert "% of the test links; a pair that is not on its list is not ranked and not recommended." in table
     assert model.run_.recipe is not None
     assert model.run_.recipe.features == (
         "group=group0",
@@ -79,11 +81,16 @@ def test_json_has_the_scores_the_verdict_and_the_bases(folder: Path) -> None:
     assert found["run"] == "runs/links-stack-no-features"
     assert (found["model"], found["features"], found["bases"], found["folds"]) == ("stack", False, BASES, 3)
     stored = json.loads((folder / "runs/links-stack-no-features/metrics.json").read_text())
-    assert found["test"] == stored["test"]
+    assert {name: found["test"][name] for name in stored["test"]} == stored["test"]
+    model = vgae.load(folder / "runs/links-stack-no-features")
+    recall = model.evaluate(model.run_.split.test)["first_stage_recall"]
+    assert found["test"]["first_stage_recall"] == found["verdict"]["model"]["first_stage_recall"] == recall
+    listed = f"The first stage lists {100 * recall:.1f}% of the test links; "
+    assert any(sentence.startswith(listed) for sentence in found["verdict"]["sentences"])
     assert set(found["verdict"]["bases"]) >= {"cn", "ra", "degree_sum"}
     assert found["verdict"]["model"]["auc"] == pytest.approx(stored["test"]["auc"])
     again = strict_json(run_vgae(*arguments, "--resume", "--no-verdict", cwd=folder).stdout)
-    assert again["test"] == found["test"]
+    assert again["test"] == {name: value for name, value in found["test"].items() if name != "first_stage_recall"}
     assert again["verdict"] is None
     assert_refused(_last_line(run_vgae(*arguments, cwd=folder)), "runs/links-stack-no-features", "--overwrite")
     other = run_vgae(*arguments, "--resume", "--seed", "1", cwd=folder)
@@ -105,12 +112,14 @@ def test_pairs_of_nodes_without_training_links_are_left_out(tmp_path: Path) -> N
     )
     assert len(links) < len(split.test.links)
     scores = model.metrics(vgae.HeldOut(links, non_links))
-    left_out = len(split.test) - len(links) - len(non_links)
     kept = f"On the {len(links) + len(non_links)} of {len(split.test)} pairs whose nodes all have training links"
     assert kept in result.stdout
     assert f"AUC {100 * scores['auc']:.1f}, AP {100 * scores['ap']:.1f}." in result.stdout
-    found = strict_json(run_vgae("evaluate", "runs/thin-stack", "--json", cwd=tmp_path).stdout)["linked_ends"]
-    assert found == {**scores, "num_pairs": len(links) + len(non_links), "num_left_out": left_out}
+    train_again = (*arguments, "--boosting", "0", "--test", "0.3", "--no-verdict", "--resume")
+    for asked in (train_again, ("evaluate", "runs/thin-stack")):
+        found = strict_json(run_vgae(*asked, "--json", cwd=tmp_path).stdout)["test"]
+        assert {name: found[f"{name}_linked"] for name in ("auc", "ap")} == {"auc": scores["auc"], "ap": scores["ap"]}
+        assert found["left_out"] == pytest.approx(1 - len(links) / len(split.test.links))
 
 
 def test_a_stack_is_evaluated_like_a_model(folder: Path) -> None:
@@ -286,6 +295,11 @@ def test_a_stack_is_planned_roughly(folder: Path) -> None:
     (name,) = found["bases"]
     assert name == BASES.split(",")[0]
     assert found["training_seconds"] == pytest.approx(8 * found["bases"][name]["seconds"])
+    either = [f"gae(iterations=5;objective={each})" for each in ("exact", "auto")]  # the same on a small graph
+    same = ("plan", "links.csv", "--model", "stack", "--bases")
+    exact, auto = (strict_json(run_vgae(*same, each, "--json", cwd=folder).stdout)["bases"][each] for each in either)
+    assert auto["bytes"] == exact["bytes"]
+    assert auto["seconds"] > 0
     shown = run_vgae(*asked, cwd=folder).stdout
     assert "for the auto-encoders, 3 folds and the whole graph, 2 seeds each" in shown
     assert_refused(run_vgae("plan", "links.csv", "--model", "stack", "--hidden-dim", "3", cwd=folder), "--hidden-dim")
@@ -318,7 +332,7 @@ def test_a_stack_is_continued_fold_by_fold(tmp_path: Path) -> None:
     in_words(tmp_path)
     asked = ["train", "links.csv", *OPTIONS, "--no-verdict"]
     with (  # Ctrl-C when the first fold is done; the process, which is that of the tests, is not ended
-        patch.object(StackProgress, "on_fold", side_effect=KeyboardInterrupt),
+        patch.object(StackScreen, "on_fold", side_effect=KeyboardInterrupt),
         patch.object(os, "_exit", side_effect=SystemExit),
     ):
         stopped = run_vgae(*asked, "--out", "run", cwd=tmp_path)
@@ -337,7 +351,7 @@ def test_a_stack_is_continued_fold_by_fold(tmp_path: Path) -> None:
 
 
 def test_time_left_is_known_once_every_step_was_made() -> None:
-    with patch("vgae.cli.stack_progress.time.perf_counter") as now:
+    with patch("vgae.runs.stack_progress.time.perf_counter") as now:
         now.return_value = 0.0
         left = TimeLeft(["a", "b"], 3)
         for second, turn, name in ((0, 0, "a"), (5, 0, "b"), (7, 0, REST)):
@@ -351,7 +365,7 @@ def test_time_left_is_known_once_every_step_was_made() -> None:
 
 
 def test_a_bar_follows_folds_that_were_there(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = StackProgress(Destination(Path("run"), resume=True), ["a", "b"], 2, ["about the graph"])
+    shown = StackScreen(["a", "b"], 2, Destination(Path("run"), resume=True), ["about the graph"])
     shown.on_ready(fresh=False)
     shown.on_fold(0, restored=True)
     for name in ("a", "b"):

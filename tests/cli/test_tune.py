@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
+from unittest.mock import patch
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_a_search_says_what_it_found_and_how_to_train_it(folder: Path) -> None:
     gain = 100 * (float(best["score"]) - float(rows[0]["score"]))
     assert lines[-2].startswith("12 trials: ")
     assert f"Best by validation AUC: trial {best['trial']}, {100 * float(best['score']):.1f} on the val" in lines[-2]
-    assert lines[-2].endswith(f"{gain:+.1f} beside the preset paper.")
+    assert lines[-2].endswith(f"{gain:+.1f} compared with the preset paper.")
     assert lines[-1] == "To train it, run: vgae train words.npz --val 0.2 --config runs/words-tune/best.json"
     assert "searching: 12 trials, 1 at a time" in said
     assert "trial 0: validation AUC" in said
@@ -126,7 +127,7 @@ def test_killed_twice_and_interrupted_a_search_ends_with_each_trial_once(folder:
     assert code == 130
     stored = len(rows_of(folder / "killed"))
     assert 6 <= stored < 9
-    words = f"vgae: Interrupted; {stored} of 9 trials are stored in killed. To continue, run: vgae tune words.npz"
+    words = f"vgae: Interrupted after {stored} of 9 trials; the search is stored in killed. To continue, run: vgae tune"
     assert said.splitlines()[-1].startswith(words)
     assert said.splitlines()[-1].endswith("--resume")
     done = started("--out", "killed", "--resume", cwd=folder)
@@ -142,6 +143,20 @@ def test_killed_twice_and_interrupted_a_search_ends_with_each_trial_once(folder:
         assert {name: value for name, value in one.items() if name not in timed} == {
             name: value for name, value in other.items() if name not in timed
         }
+
+
+def test_interrupted_before_a_trial_ended_it_says_how_to_continue(folder: Path, tmp_path: Path) -> None:
+    asked = ("tune", str(folder / "words.npz"), "--trials", "2", *SHORT, "--out", "search")
+    with (  # Ctrl-C in the first trial; the process, which is that of the tests, is not ended
+        patch.object(study.Study, "finished", side_effect=KeyboardInterrupt),
+        patch.object(os, "_exit", side_effect=SystemExit),
+    ):
+        last = run_vgae(*asked, cwd=tmp_path).stderr.strip().splitlines()[-1]
+    assert last.startswith("vgae: Interrupted before a trial ended; the search is stored in search. To continue, run: ")
+    assert last.endswith("--resume")
+    assert_refused(run_vgae(*asked, "--json", cwd=tmp_path), "a search is there already; --resume to continue it")
+    assert run_vgae(*asked, "--resume", cwd=tmp_path).returncode == 0
+    assert len(rows_of(tmp_path / "search")) == 2
 
 
 def test_no_command_reads_a_test_link(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,17 @@
 """`vgae.Stack`: parameters, what it recommends, its probabilities, new nodes, and what it refuses."""
 
+import inspect
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from rich.console import Console
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
@@ -14,12 +19,14 @@ from sklearn.model_selection import cross_val_score
 import vgae
 from helpers import message_of
 from vgae.estimators.baseline import fitted_of
-from vgae.estimators.stack import PARAMETERS, base_text
+from vgae.estimators.stack import base_text
 from vgae.estimators.stacked import StackPredictor
 from vgae.evaluation.all_pairs import ListScorer
 from vgae.graph.pairs import Pairs
+from vgae.options import options_of
 from vgae.stack import scorer, shortlist
 from vgae.stack.config import StackConfig
+from vgae.train.config import Config
 
 CHEAP: dict[str, Any] = {
     "bases": "gae(iterations=5;latent_dim=4),neighbours,degrees",
@@ -64,7 +71,7 @@ def new_pairs(model: StackPredictor) -> list[tuple[int, int]]:
 
 
 def test_parameters_are_the_options_of_the_configuration() -> None:
-    assert vgae.Stack().get_params() == StackConfig().to_json() == PARAMETERS
+    assert vgae.Stack().get_params() == StackConfig().to_json() | {"progress": False}
     changed = vgae.Stack().set_params(folds=3, bases=["cn", "ra"])
     assert changed.get_params()["folds"] == 3
     assert repr(changed) == "Stack(bases=['cn', 'ra'], folds=3)"
@@ -74,6 +81,38 @@ def test_parameters_are_the_options_of_the_configuration() -> None:
         vgae.Stack(fold=3)
     with pytest.raises(ValueError, match="Invalid parameter"):
         vgae.Stack().set_params(fold=3)
+
+
+def test_every_parameter_is_in_the_signature_and_in_the_documentation() -> None:
+    parameters = inspect.signature(vgae.Stack).parameters
+    assert {name: each.default for name, each in parameters.items()} == vgae.Stack().get_params()
+    assert {each.kind for each in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+    for estimator, options in ((vgae.Stack, StackConfig), (vgae.GAE, Config), (vgae.VGAE, Config)):
+        listed = inspect.getdoc(estimator).partition("Parameters:")[2].strip().splitlines()  # type: ignore[union-attr]
+        helped = [f"{each.name}: {each.rule.help}" for each in options_of(options) if each.name != "model"]
+        helped.append("progress: Show a progress bar on standard error.")
+        for line, words in zip(listed, helped, strict=True):
+            assert line.startswith(words)  # which parts there are follows, where an option names one
+
+
+def test_progress_is_shown_fold_by_fold(
+    split: vgae.LinkSplit, model: vgae.Stack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console = partial(Console, force_terminal=True, width=120, no_color=True)
+    with patch("vgae.train.progress.Console", console):
+        shown = vgae.Stack(**CHEAP, progress=True).fit(split.train, validation=split.val, checkpoint=tmp_path / "folds")
+        first = capsys.readouterr().err
+        again = vgae.Stack(**CHEAP, progress=True).fit(split.train, validation=split.val, checkpoint=tmp_path / "folds")
+        second = capsys.readouterr().err
+    assert "meta-model and scores" in first  # where the bar ends; it is drawn a few times a second
+    assert "meta-model and scores" in second
+    assert "continuing" not in first
+    assert "continuing after 2 folds of 2" in second
+    for each in (shown, again):
+        assert each.logits(split.test.pairs).tobytes() == model.logits(split.test.pairs).tobytes()
+    vgae.Stack(**CHEAP).fit(split.train)
+    assert capsys.readouterr().err == ""
+    assert "progress: True or False" in message_of(lambda: vgae.Stack(**CHEAP, progress=1).fit(split.train))
 
 
 def test_bases_may_be_names_and_estimators(split: vgae.LinkSplit) -> None:

@@ -35,6 +35,8 @@ from vgae.experiments.methods import all_methods, chosen_methods, fit
 from vgae.experiments.results import Archive, Failure, GraphFacts, Result, Session, Task
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.io.graphs import write_graph
+from vgae.stack import config
+from vgae.stack.options import MetaOptions
 
 FACTS = GraphFacts(100, 400, 20, 40, "hash")
 DOCS = Path(__file__).parents[2] / "docs"
@@ -148,7 +150,7 @@ def test_settings_of_a_stack_change_with_its_parts(monkeypatch: pytest.MonkeyPat
     assert before == all_methods()["stack*"].settings
     assert before.startswith("bases=normalized1,")
     for module, name, value in (
-        ("vgae.stack.config", "MODELS", {**MODELS_OF_STACKS, "networks": {"model": "gae"}}),
+        ("vgae.stack.config", "MODELS", {**config.MODELS, "networks": {"model": "gae"}}),
         ("vgae.stack.config", "MetaOptions", lambda boosting: MetaOptions(boosting=boosting, ridge=2.0)),
         ("vgae.experiments.methods", "REST", 7),
     ):
@@ -318,3 +320,14 @@ def test_the_command_merges_and_refuses_in_a_sentence(tmp_path: Path) -> None:
     )
     assert_refused(run_vgae("accuracy", "--method", "gan", "--out", "new", cwd=tmp_path), "method: 'gan' is not one of")
     assert not (tmp_path / "new").exists()
+
+
+def test_a_session_takes_the_place_of_no_other(tmp_path: Path) -> None:
+    store = accuracy_store(tmp_path / "out")
+    for name in ("first", "second"):
+        store.record(Session(name, 1, 1.0))
+    (tmp_path / "out" / "sessions" / "0000.json").unlink()  # as a sentence about a damaged one advises
+    store.record(Session("third", 1, 1.0))
+    assert [each.machine for each in store.sessions()] == ["second", "third"]
+    (tmp_path / "out" / "sessions" / "0001.json").write_text("{}")
+    assert "0001.json: not what vgae accuracy writes there; delete" in message_of(store.sessions)

@@ -44,7 +44,7 @@ def test_each_base_is_a_row_and_the_rows_add_up(capsys: pytest.CaptureFixture[st
         "logit       -1.500",
     ]
     assert "anna and bert are not linked in the training graph; anna has 3 links, bert has 1 link." in lines
-    assert "2 common neighbours, the 1 strongest:" in lines
+    assert "2 common neighbours, the strongest:" in lines
     assert "anna – dora – emil – bert  0.0625" in lines
     assert "town=Bonn      1       1               0.500" in lines
 

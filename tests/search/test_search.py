@@ -210,6 +210,9 @@ def test_directed_and_bipartite_graphs_are_searched_too() -> None:
     graph = vgae.Graph.from_edges(across, num_nodes=40).with_parts(sides=sides.astype(np.int8))
     found = vgae.tune(vgae.split_links(graph, val=0.2, seed=0), trials=3, by="precision@5", **SHORT)
     assert [each.state for each in found.trials] == [COMPLETE] * 3
+    many = vgae.split_links(graph, val=0.2, seed=0)
+    left = 20 * 20 - many.train.num_links  # pairs across that are no links
+    assert f"and there are {left}." in message_of(lambda: vgae.tune(many, by=f"precision@{left + 1}", **SHORT))
 
 
 def test_a_trial_that_diverges_has_failed_and_the_search_goes_on(split: LinkSplit) -> None:

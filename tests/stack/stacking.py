@@ -10,7 +10,7 @@ from vgae.baselines.similarity import Doubles, Similarity
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import IntArray, Pairs, canonical, from_ranks, num_pairs
 from vgae.stack.config import StackConfig
-from vgae.stack.fit import FoldEvidence
+from vgae.stack.contenders import FoldEvidence
 from vgae.stack.options import MetaOptions
 
 SMALL = "iterations=4;latent_dim=4;hidden_dim=8"

@@ -29,7 +29,8 @@ from vgae.runs.make_stack import StackReporter, make_stack_run
 from vgae.runs.opened import file_hash
 from vgae.runs.stack_run import StackRun
 from vgae.stack.config import StackConfig
-from vgae.stack.fit import FoldEvidence, fit_stack
+from vgae.stack.contenders import FoldEvidence
+from vgae.stack.fit import fit_stack
 from vgae.train.config import Config
 
 CONFIG = StackConfig(

@@ -16,13 +16,14 @@ from sklearn.linear_model import LogisticRegression
 
 from helpers import message_of
 from vgae.errors import InputError, TrainingError
-from vgae.stack import meta
+from vgae.stack import blend, meta
+from vgae.stack.blend import Rows, fit_blend
 from vgae.stack.logistic import Doubles, Weighted, fit_logistic, newton, sigmoid
 from vgae.stack.meta import MetaModel, fit_meta, size_limit
 from vgae.stack.options import MetaOptions
 from vgae.stack.trees import Trees
 
-FEW = MetaOptions(num_trees=15, num_leaves=8, num_boosted=2, column_share=0.7)
+FEW = MetaOptions(num_trees=15, num_leaves=8, num_boosted=2, column_share=0.7, second_look=12)
 Table = npt.NDArray[np.float32]
 
 
@@ -39,7 +40,9 @@ def rows(num: int, seed: int = 0, columns: int = 4) -> tuple[Table, Doubles, Dou
 
 @pytest.fixture(scope="module")
 def fitted() -> MetaModel:
-    return fit_meta(*rows(1500), FEW)
+    model = fit_meta(*rows(3000), FEW)
+    assert model.second is not None
+    return model
 
 
 # ------------------------------------------------------------------------------------------------- probabilities
@@ -163,19 +166,19 @@ def test_trees_say_what_scikit_learn_says() -> None:
     w[y == 0] *= w[y == 1].sum() / w[y == 0].sum()
     options = MetaOptions(boosting=1.0, num_trees=40, tree_rate=0.1, num_leaves=16, leaf_rows=5, column_share=1.0)
     model = fit_meta(x, y, w, options)
-    bins = np.stack([meta._bins(x[:, c], meta._edges(x[:, c], y)) for c in range(4)], axis=1)
+    bins = np.stack([blend._bins(x[:, c], blend._edges(x[:, c], y)) for c in range(4)], axis=1)
     own = HistGradientBoostingClassifier(
         learning_rate=0.1, max_iter=40, max_leaf_nodes=16, min_samples_leaf=5, l2_regularization=1.0, random_state=0
     ).fit(bins, y, sample_weight=w)
-    difference = model.trees.sums(x) - own.decision_function(bins)
+    difference = model.first.trees.sums(x) - own.decision_function(bins)
     assert np.ptp(difference) < 1e-12
     assert np.abs(difference[0] + own._baseline_prediction.item()) < 1e-12
 
 
 def test_bins_are_where_links_are_however_rare_they_are() -> None:
     values = np.concatenate([np.linspace(0, 1, 100_000), np.linspace(1, 2, 500)]).astype(np.float32)
-    edges = meta._edges(values, (values > 1).astype(np.float64))
-    assert len(edges) < meta.MOST_BINS
+    edges = blend._edges(values, (values > 1).astype(np.float64))
+    assert len(edges) < blend.MOST_BINS
     assert (edges > 1).sum() > 80
     assert (edges < 1).sum() > 80
 
@@ -184,14 +187,14 @@ def test_bins_are_where_links_are_however_rare_they_are() -> None:
 @settings(max_examples=50, deadline=None)
 def test_edges_part_the_values_that_there_are(values: list[float]) -> None:
     x = meta._as_evidence(np.array(values, dtype=np.float32)[:, None])[:, 0]
-    edges = meta._edges(x, np.zeros(len(x)))
+    edges = blend._edges(x, np.zeros(len(x)))
     present = x[~np.isnan(x)]
-    assert len(np.unique(meta._bins(present, edges))) == len(np.unique(present))
+    assert len(np.unique(blend._bins(present, edges))) == len(np.unique(present))
 
 
 def test_numpy_and_numba_give_the_same_bits(fitted: MetaModel) -> None:
     x, _, _ = rows(5000, seed=3)
-    by = {name: fitted.trees.sums(x, implementation=name) for name in ("numpy", "numba")}
+    by = {name: fitted.first.trees.sums(x, implementation=name) for name in ("numpy", "numba")}
     assert np.array_equal(by["numpy"], by["numba"])
 
 
@@ -224,19 +227,73 @@ def test_trees_of_an_unknown_kind_are_refused(monkeypatch: pytest.MonkeyPatch) -
         fit_meta(*rows(100), FEW)
 
 
+# ------------------------------------------------------------------------------------------------- the second look
+
+
+@pytest.mark.parametrize("multiple", [12.0, 15.0, 20.0])
+def test_pairs_above_the_threshold_get_the_log_odds_of_a_model_of_their_own(multiple: float) -> None:
+    x, y, w = rows(3000)
+    options = MetaOptions(num_trees=15, num_leaves=8, second_look=multiple)
+    model = fit_meta(x, y, w, options, seed=3)
+    first = fit_blend(Rows(x, y, w), options, 3, tree_balance=1.0).log_odds(x)
+    above = first >= model.threshold
+    assert w[above].sum() == pytest.approx(multiple * w[y == 1].sum(), abs=w.max())
+    smooth = MetaOptions(num_trees=15, num_leaves=8, leaf_rows=300, second_look=multiple)
+    second = fit_blend(Rows(x, y, w)[above], smooth, 3, tree_balance=0.0).log_odds(x[above])
+    found = model.log_odds(x)
+    assert np.array_equal(found[above], second)
+    assert np.array_equal(found[~above], first[~above])
+    assert np.array_equal(model.is_seen_again(x), above)
+    assert sigmoid(found[above]) @ w[above] == pytest.approx((w * y)[above].sum(), rel=0.02)  # links there
+
+
+def test_where_little_is_to_be_learned_from_there_is_no_second_look() -> None:
+    x, y, w = rows(3000)
+    few = MetaOptions(num_trees=5, second_look=12)
+    assert fit_meta(x, y, w, few).second is not None
+    assert fit_meta(x, y, w, MetaOptions(num_trees=5, second_look=0)).second is None
+    assert fit_meta(x[:500], y[:500], w[:500], few).second is None
+    separable = (x[:, 0] > 1).astype(np.float64)  # all links above all non-links
+    assert fit_meta(x, separable, np.ones(3000), MetaOptions(num_trees=5, second_look=0.9)).second is None
+
+
+def test_a_second_look_finds_what_equal_weights_hide_at_the_top() -> None:
+    def pairs(num: int, seed: int) -> tuple[Table, Doubles]:
+        """Links are rare; where the first column is high, the second tells a half of them from nine in ten."""
+        generator = np.random.default_rng(seed)
+        x = generator.normal(size=(num, 2))
+        log_odds = np.where(x[:, 0] > 2.2, np.where(np.sin(9 * x[:, 1]) > 0, 2.2, -0.2), -5.5 + x[:, 0])
+        return x.astype(np.float32), (generator.random(num) < sigmoid(log_odds)).astype(np.float64)
+
+    x, y = pairs(60_000, 0)
+    fresh, links = pairs(60_000, 1)
+    options = MetaOptions(num_trees=200, boosting=1.0)
+    model = fit_meta(x, y, np.ones(len(y)), options)
+    assert model.second is not None
+
+    def precision(scores: Doubles) -> float:
+        return float(links[np.argsort(-scores, kind="stable")[:300]].mean())
+
+    assert precision(model.log_odds(fresh)) > precision(model.first.log_odds(fresh)) + 0.02
+
+
 # ------------------------------------------------------------------------------------------------- explanations
 
 
 @pytest.mark.parametrize("boosting", [0.0, 0.3, 1.0])
 def test_contributions_add_up_to_the_log_odds(boosting: float) -> None:
-    x, y, w = rows(800)
-    model = fit_meta(x, y, w, MetaOptions(boosting=boosting, num_trees=15))
+    x, y, w = rows(3000)
+    model = fit_meta(x, y, w, MetaOptions(boosting=boosting, num_trees=15, second_look=12))
     added = model.contributions(x)
     assert added.shape == x.shape
-    assert added.sum(axis=1) + model.base == pytest.approx(model.log_odds(x), abs=1e-9)
-    mean = np.average(model.log_odds(x), weights=w)  # of the population
-    assert model.base == pytest.approx(mean, abs=1e-9)
-    assert np.average(added, axis=0, weights=w).sum() == pytest.approx(0, abs=1e-9)
+    assert added.sum(axis=1) + model.base(x) == pytest.approx(model.log_odds(x), abs=1e-9)
+    mean = np.average(model.first.log_odds(x), weights=w)  # of the population
+    assert model.first.base == pytest.approx(mean, abs=1e-9)
+    assert np.average(model.first.contributions(x), axis=0, weights=w).sum() == pytest.approx(0, abs=1e-9)
+    again = model.is_seen_again(x)
+    assert 0 < again.sum() < len(x)
+    assert model.second is not None
+    assert model.second.base == pytest.approx(np.average(model.log_odds(x)[again], weights=w[again]), abs=1e-9)
 
 
 def test_a_column_that_says_nothing_adds_nothing() -> None:
@@ -254,7 +311,7 @@ def test_a_stored_model_says_the_same_to_the_bit(fitted: MetaModel) -> None:
     again = MetaModel.from_tensors(load(stored), 4)
     assert np.array_equal(again.log_odds(x), fitted.log_odds(x))
     assert np.array_equal(again.contributions(x), fitted.contributions(x))
-    assert again.base == fitted.base
+    assert np.array_equal(again.base(x), fitted.base(x))
     assert sum(array.nbytes for array in fitted.tensors().values()) <= size_limit(FEW, 4)
 
 
@@ -288,6 +345,13 @@ def swap(name: str, array: Any) -> Change:
     ("change", "words"),
     [
         (lambda tensors: tensors.pop("mix"), "mix: missing"),
+        (lambda tensors: tensors.pop("threshold"), "threshold: one finite number"),
+        (lambda tensors: tensors.pop("second.mix"), "mix: missing"),
+        (put("threshold", 0, np.nan), "threshold: one finite number"),
+        (swap("threshold", np.zeros(2)), "threshold: one finite number"),
+        (put("second.trees.left", 0, 0), "trees.left"),
+        (put("second.logistic.slope", 0, np.inf), "logistic.slope"),
+        (swap("second.other", np.zeros(3)), "other: missing or not known"),
         (swap("other", np.zeros(3)), "other: missing or not known"),
         (put("mix", 0, 2.0), "mix"),
         (put("mix", 1, 0.0), "mix"),
@@ -328,7 +392,7 @@ def test_what_was_changed_is_refused_in_a_sentence(fitted: MetaModel, change: Ch
 
 @pytest.fixture(scope="module")
 def small() -> Trees:
-    return fit_meta(*rows(80), MetaOptions(num_trees=3, num_leaves=4, leaf_rows=5)).trees
+    return fit_meta(*rows(80), MetaOptions(num_trees=3, num_leaves=4, leaf_rows=5)).first.trees
 
 
 @given(data=st.data())

@@ -27,7 +27,7 @@ from vgae.baselines.heuristics import (
 from vgae.baselines.pagerank import Walks
 from vgae.baselines.paths import Paths
 from vgae.errors import InputError
-from vgae.evaluation.all_pairs import Candidates, ListScorer, Ranker, sweep, top_metrics
+from vgae.evaluation.all_pairs import Candidates, ListScorer, Ranker, recall_of, sweep, top_metrics
 from vgae.evaluation.bootstrap import ERRORS, Difference, bootstrap
 from vgae.evaluation.evaluate import RowScorer, Scorer
 from vgae.evaluation.metrics import Scores, auc_and_ap
@@ -299,7 +299,8 @@ class _Top:
             return {}, (f"Precision at K is left out for more than {most:,} nodes; vgae evaluate computes it.",)
         found = sweep(scorer, self.candidates, self.links, max(self.wanted))
         metrics = top_metrics(found.best, found.marked, self.wanted)
-        return {name: value for name, value in metrics.items() if name.startswith("precision")}, ()
+        precision = {name: value for name, value in metrics.items() if name.startswith("precision")}
+        return precision | (recall_of(found) if isinstance(scorer, ListScorer) else {}), ()
 
     def _of_heuristic(self, scorer: NeighbourScorer | DegreeScorer) -> tuple[Metrics, tuple[str, ...]]:
         if isinstance(scorer, NeighbourScorer) and work(scorer) > MOST_WORK:

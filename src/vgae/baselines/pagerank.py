@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 
 from vgae.baselines.similarity import (
+    CpuRows,
     Doubles,
     FloatArray,
     Similarity,
@@ -88,9 +89,20 @@ class Walks(Similarity):
         starts, _ = self._ends(pairs)
         return float(len(np.unique(starts)) * self.walks.nnz * num_steps())
 
-    def rows(self) -> WalkRows:
+    def rows(self) -> CpuRows:
         """The same for all pairs of some rows."""
-        return WalkRows(self)
+        return CpuRows(self.num_nodes, self._block)
+
+    def _block(self, rows: IntArray, first: int) -> Tensor:
+        """Rows of plain PageRank."""
+        places, of_rows = np.unique(self.core[rows], return_inverse=True)
+        width = block_width(self.walks.shape[0])
+        parts = [self.from_places(places[begin : begin + width]) for begin in range(0, len(places), width)]
+        solved = torch.cat(parts, dim=1)[:, torch.from_numpy(of_rows)]
+        found = solved[torch.from_numpy(self.core[first:])].T.contiguous()
+        factors = np.outer(self.factors[rows], self.factors[first:])
+        ratios = np.sqrt(self.degrees[rows, None] / self.degrees[first:])
+        return found.mul_(torch.from_numpy((factors * (ratios + 1 / ratios)).astype(np.float32)))
 
     @cached_property
     def matrix(self) -> SparseMatrix:
@@ -117,32 +129,3 @@ class Walks(Similarity):
         product = degrees.prod(axis=1)
         found *= degrees.sum(axis=1) / np.sqrt(product)
         return [found, found / np.sqrt(product)]
-
-
-@dataclass(frozen=True, eq=False)
-class WalkRows:
-    """Rows of plain PageRank."""
-
-    walks: Walks
-
-    @property
-    def device(self) -> torch.device:
-        """Rows are made on the CPU."""
-        return torch.device("cpu")
-
-    @property
-    def num_nodes(self) -> int:
-        """N."""
-        return self.walks.num_nodes
-
-    def block(self, rows: Tensor, first: int = 0) -> Tensor:
-        """Some rows from a column on, as a dense tensor."""
-        walks, chosen = self.walks, rows.numpy()
-        places, of_rows = np.unique(walks.core[chosen], return_inverse=True)
-        width = block_width(walks.walks.shape[0])
-        parts = [walks.from_places(places[begin : begin + width]) for begin in range(0, len(places), width)]
-        solved = torch.cat(parts, dim=1)[:, torch.from_numpy(of_rows)]
-        found = solved[torch.from_numpy(walks.core[first:])].T.contiguous()
-        factors = np.outer(walks.factors[chosen], walks.factors[first:])
-        ratios = np.sqrt(walks.degrees[chosen, None] / walks.degrees[first:])
-        return found.mul_(torch.from_numpy((factors * (ratios + 1 / ratios)).astype(np.float32)))

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from vgae.baselines.heuristics import chunks
 from vgae.baselines.similarity import (
+    CpuRows,
     Doubles,
     FloatArray,
     Similarity,
@@ -70,9 +71,13 @@ class Paths(Similarity):
         starts, ends = self._ends(pairs)
         return float(self._work_of_start[np.unique(starts)].sum() + self.degrees[ends].sum()) / DENSE_SHARE
 
-    def rows(self) -> PathRows:
+    def rows(self) -> CpuRows:
         """The same for all pairs of some rows."""
-        return PathRows(self)
+        return CpuRows(self.num_nodes, self._block)
+
+    def _block(self, rows: IntArray, first: int) -> Tensor:
+        """Rows of S³."""
+        return (self.matrix @ self.two_steps(rows))[first:].T.contiguous()
 
     @cached_property
     def degrees(self) -> IntArray:
@@ -169,24 +174,3 @@ class _SparseRows:
         found = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         values: Doubles = np.where(self.keys[found] == keys, self.values[found], 0.0)
         return values
-
-
-@dataclass(frozen=True, eq=False)
-class PathRows:
-    """Rows of S³."""
-
-    paths: Paths
-
-    @property
-    def device(self) -> torch.device:
-        """Rows are made on the CPU."""
-        return torch.device("cpu")
-
-    @property
-    def num_nodes(self) -> int:
-        """N."""
-        return self.paths.num_nodes
-
-    def block(self, rows: Tensor, first: int = 0) -> Tensor:
-        """Some rows from a column on, as a dense tensor."""
-        return (self.paths.matrix @ self.paths.two_steps(rows.numpy()))[first:].T.contiguous()

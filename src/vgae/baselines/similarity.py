@@ -8,12 +8,15 @@ heuristics. What a similarity says of a link of the graph itself, it says with t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+import torch
+from torch import Tensor
 
 from vgae.errors import InputError
 from vgae.evaluation.evaluate import RowScorer
@@ -61,6 +64,23 @@ class Similarity(ABC):
     def row_scorer(self) -> RowScorer | None:
         """What ranks all pairs at the cost of a product of matrices, where the similarity has such a part."""
         return None
+
+
+@dataclass(frozen=True, eq=False)
+class CpuRows:
+    """Rows of a similarity, made on the CPU: `make` is given some rows and the first column."""
+
+    num_nodes: int
+    make: Callable[[IntArray, int], Tensor]
+
+    @property
+    def device(self) -> torch.device:
+        """Where rows are made."""
+        return torch.device("cpu")
+
+    def block(self, rows: Tensor, first: int = 0) -> Tensor:
+        """Some rows from a column on, as a dense tensor."""
+        return self.make(rows.numpy(), first)
 
 
 def require_features(graph: Graph, title: str) -> None:

@@ -48,7 +48,7 @@ def evaluate(run_folder: RunFolder, protocol: ProtocolOptions, labels: LabelOpti
     held_out = _held_out(run_folder, run)
     what = "the test links" if run.split.test else "the validation links, each half by a fit to the other"
     metrics = evaluate_split(fitted, run.split)
-    linked = linked_scores(run) if isinstance(run, StackRun) else None
+    linked = linked_scores(run) if isinstance(run, StackRun) else {}
     ranked = _ranked(fitted, held_out.links)
     if isinstance(run, BaselineRun) and not fitted.calibration().is_fitted:
         _print_uncalibrated(run_folder, run, metrics, ranked, as_json)
@@ -63,12 +63,12 @@ def evaluate(run_folder: RunFolder, protocol: ProtocolOptions, labels: LabelOpti
             "bins": reliability_json(calibrated),
         }
         key = "test" if run.split.test else "validation"
-        metrics[key] |= ranked
-        about = run_summary(run_folder, run) | ({"linked_ends": linked} if isinstance(run, StackRun) else {})
-        print_json(about | metrics | {"calibration": judged})
+        metrics[key] |= linked | ranked
+        print_json(run_summary(run_folder, run) | metrics | {"calibration": judged})
         return
     print_scores(metrics, paper_scores(run))
-    print_linked(linked)
+    if isinstance(run, StackRun):
+        print_linked(run, linked)
     if isinstance(run, Run):
         print_line(collapse_sentence(run) or f"{active_words(run)}: nodes differ in them by more than noise.")
     print_top(ranked, "Test links" if run.split.test else "Validation links", len(held_out.links))

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from vgae.cli.opening import OpenedGraph, SplitOptions, open_graph
 from vgae.cli.options import GraphName, Json, TableOptions, given_options, same_option
 from vgae.cli.preset import scaled
-from vgae.cli.stack_progress import StackProgress
 from vgae.cli.summary import run_summary
-from vgae.cli.train import FolderOptions, JudgingOptions, QuietReporter, resume_hint
+from vgae.cli.train import FolderOptions, FolderReporter, JudgingOptions, QuietReporter, resume_hint
 from vgae.cli.verdict import print_verdict
-from vgae.evaluation.held_out import with_linked_ends
-from vgae.evaluation.metrics import auc_and_ap
+from vgae.evaluation.all_pairs import FIRST_STAGE_RECALL
+from vgae.evaluation.evaluate import linked_metrics, score_held_out
+from vgae.evaluation.held_out import have_links
 from vgae.graph.graph import Graph
 from vgae.graph.split import LinkSplit
 from vgae.io.catalog import DATASETS
@@ -28,10 +29,11 @@ from vgae.report.verdict import Hints, Verdict, judge
 from vgae.runs.files import CHECKPOINT
 from vgae.runs.make import Destination, Source
 from vgae.runs.make_stack import StackReporter, make_stack_run
+from vgae.runs.stack_progress import StackBar
 from vgae.runs.stack_run import StackRun
 from vgae.screen import note, print_line, shell_line, visible
 from vgae.stack.config import StackConfig
-from vgae.train.config import choose_device
+from vgae.train.config import Config, choose_device
 from vgae.train.job import Job
 from vgae.train.plan import plan_training
 from vgae.train.presets import TUNED_NORMALIZATION
@@ -131,10 +133,10 @@ def train(
         linked = linked_scores(run)
         if not as_json:
             print_scores(run.metrics, None, ("auc", "ap"))
-            print_linked(linked)
+            print_linked(run, linked)
         found = judge_stack(run, asked) if judging.verdict else None
     if as_json:
-        print_json(run_summary(folder, run) | {"linked_ends": linked, "verdict": found.to_json() if found else None})
+        print_json(stack_summary(folder, run, linked, found))
     elif found:
         print_verdict(found)
 
@@ -153,17 +155,12 @@ def plan(
     opened = open_graph(graph, tables, split.time)
     planned = config.view(split.apply(opened).train if given_options(split) else opened.graph)
     trainings = config.base_seeds * (config.folds + 1)
-    costs = {
-        base.text: (base.config.iterations * cost.seconds, cost.memory.largest)
-        for base in config.bases_for(planned)
-        if base.config is not None
-        for cost in plan_training(Job(planned, base.config)).costs
-        if cost.objective == base.config.objective
-    }
+    bases = {base.text: base.config for base in config.bases_for(planned)}
+    costs = {text: _cost(planned, each) for text, each in bases.items() if each is not None}
     total = trainings * sum(seconds for seconds, _ in costs.values())
     if as_json:
-        bases = {name: {"seconds": seconds, "bytes": memory} for name, (seconds, memory) in costs.items()}
-        print_json({"dataset": opened.name, "trainings_of_each": trainings, "bases": bases, "training_seconds": total})
+        each = {name: {"seconds": seconds, "bytes": memory} for name, (seconds, memory) in costs.items()}
+        print_json({"dataset": opened.name, "trainings_of_each": trainings, "bases": each, "training_seconds": total})
         return
     note(f"{opened.name}: {planned} · on {describe_machine()}")
     titles = ("base", "one training", count(trainings, "training"), "memory")
@@ -180,8 +177,24 @@ def plan(
     )
 
 
+def _cost(graph: Graph, config: Config) -> tuple[float, float]:
+    """Seconds and bytes of one training of an auto-encoder, with the objective that it will have."""
+    found = plan_training(Job(graph, config))
+    objective = found.choice.objective if config.objective == "auto" else config.objective
+    (cost,) = (each for each in found.costs if each.objective == objective)
+    return config.iterations * cost.seconds, cost.memory.largest
+
+
 class QuietStack(QuietReporter, StackReporter):
     """Prints only what a person has to do something about."""
+
+
+class StackScreen(StackBar, FolderReporter, StackReporter):
+    """Shows the progress of a stack, and prints what happens to its folder."""
+
+    def __init__(self, bases: Sequence[str], folds: int, to: Destination, first_lines: Sequence[str]) -> None:
+        super().__init__(bases, folds)
+        self.to, self.first_lines = to, first_lines
 
 
 def _on_screen(source: Source, asked: AskedStack, to: Destination) -> StackRun:
@@ -194,7 +207,7 @@ def _on_screen(source: Source, asked: AskedStack, to: Destination) -> StackRun:
         *([CANNOT_TELL] if graph.directed else []),
         f"stack of {', '.join(bases)}; {count(config.folds, 'fold')}, {count(config.base_seeds, 'seed')} each",
     ]
-    with StackProgress(to, bases, config.folds, lines) as reporter:
+    with StackScreen(bases, config.folds, to, lines) as reporter:
         run = make_stack_run(source, config, to, reporter)
     if reporter.trained:
         note(f"trained a stack in {run.facts.seconds:.1f} s, saved in {to.folder}")
@@ -211,24 +224,31 @@ def judge_stack(run: StackRun, asked: AskedStack) -> Verdict:
     return judge("stack", run.stack, asked.split, {}, asked.hints())
 
 
-def linked_scores(run: StackRun) -> dict[str, float] | None:
+def linked_scores(run: StackRun) -> dict[str, float]:
     """AUC and AP without the pairs of nodes that have no training links, of which it is known that they have others."""
     held_out = run.split.test or run.split.val
-    graph: Graph = run.stack.graph
-    kept = with_linked_ends(held_out, graph)
-    if not (len(kept.links) and len(kept.non_links)):
-        return None
-    logits = run.logits(kept.pairs)
-    left_out = {"num_pairs": len(kept), "num_left_out": len(held_out) - len(kept)}
-    return auc_and_ap(logits[kept.labels], logits[~kept.labels]) | left_out
+    if not (len(held_out.links) and len(held_out.non_links)):
+        return {}
+    return linked_metrics(score_held_out(run, held_out), held_out, run.split.train)
 
 
-def print_linked(found: dict[str, float] | None) -> None:
+def print_linked(run: StackRun, found: dict[str, float]) -> None:
     """One line on what the protocol gives away; none where no pair is left out."""
-    if found is None or not found["num_left_out"]:
-        return
-    total = int(found["num_pairs"] + found["num_left_out"])
-    print_line(
-        f"On the {int(found['num_pairs']):,} of {total:,} pairs whose nodes all have training links (a node without "
-        f"any gives away that it has a held-out one): AUC {100 * found['auc']:.1f}, AP {100 * found['ap']:.1f}."
-    )
+    held_out = run.split.test or run.split.val
+    number = int(have_links(run.split.train, held_out.pairs).sum())
+    if number < len(held_out) and "auc_linked" in found:
+        print_line(
+            f"On the {number:,} of {len(held_out):,} pairs whose nodes all have training links (a node without any "
+            f"gives away that it has a held-out one): AUC {100 * found['auc_linked']:.1f}, "
+            f"AP {100 * found['ap_linked']:.1f}."
+        )
+
+
+def stack_summary(folder: Path, run: StackRun, linked: dict[str, float], found: Verdict | None) -> dict[str, Any]:
+    """What a stack is and how well it does, for JSON; metrics that only stacks have are beside the others."""
+    summary = run_summary(folder, run) | {"verdict": None if found is None else found.to_json()}
+    key = "test" if run.split.test else "validation"
+    if summary[key] is not None:
+        recall = {} if found is None else found.comparison.model
+        summary[key] |= linked | {name: value for name, value in recall.items() if name == FIRST_STAGE_RECALL}
+    return summary

@@ -79,7 +79,7 @@ def tune(
     made = split.apply(opened)
     lines = [f"{opened.name}: {opened.graph} · {count(len(made.val.links), 'validation link')}"]
     if 0 < len(made.val.links) < ENOUGH_TO_STOP:
-        lines.append("fewer than 50 validation links: differences between trials are mostly chance")
+        lines.append(f"fewer than {ENOUGH_TO_STOP} validation links: differences between trials are mostly chance")
     with _resume_hint(folder, searching), ScreenReporter(searching, folder, lines, quiet=as_json) as reporter:
         result = run_search(made, searching, wishes, folder, reporter)
     train = ["vgae", "train", graph, *as_arguments(split), *as_arguments(tables), "--config", str(folder.path / BEST)]
@@ -116,9 +116,9 @@ def _sentence(result: SearchResult, best: TrialResult) -> str:
     went = f"{count(len(result.trials), 'trial')}: {counts['complete']} complete, {counts['pruned']} stopped early, "
     went += f"{counts['failed']} failed"
     paper = result.preset("paper")
-    beside = (
-        f", {100 * ((best.score or 0) - paper.score):+.1f} beside the preset paper" if paper and paper.score else ""
-    )
+    beside = ""
+    if paper is not None and paper.score is not None:
+        beside = f", {100 * ((best.score or 0) - paper.score):+.1f} compared with the preset paper"
     mean = result.mean(best)
     how = "" if mean is None else f" and {ROUNDS} other sets of links (mean {100 * mean:.1f})"
     score = f"{100 * (best.score or 0):.1f} on the validation links"
@@ -181,7 +181,6 @@ class ScreenReporter(Bar, SearchReporter):
             note(f"{self.folder.path}: nothing to resume, so the search starts from the beginning")
         note(f"searching: {count(total, 'trial')}, {workers} at a time")
         self.best = max((each.score or 0.0 for each in done if each.state == COMPLETE), default=-1.0)
-        self.bar.update(self.task, completed=len(done))
         self.bar.reset(self.task, completed=len(done))
 
     def on_trial(self, result: SearchResult) -> None:
@@ -209,9 +208,10 @@ def _resume_hint(folder: SearchFolder, options: SearchOptions) -> Iterator[None]
     try:
         yield
     except KeyboardInterrupt:
-        if not folder.stored:
+        if not folder.has_search:
             raise StoppedError("Interrupted; nothing was saved.") from None
+        number = folder.stored
+        stored = f"after {number} of {count(options.trials, 'trial')}" if number else "before a trial ended"
         raise StoppedError(
-            f"Interrupted; {folder.stored} of {count(options.trials, 'trial')} are stored in {folder.path}. "
-            f"To continue, run: {same_command('--resume')}"
+            f"Interrupted {stored}; the search is stored in {folder.path}. To continue, run: {same_command('--resume')}"
         ) from None

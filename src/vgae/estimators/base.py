@@ -9,13 +9,11 @@ import warnings
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from importlib import import_module
-from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy.typing as npt
 import torch
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vgae.errors import InputError
@@ -23,11 +21,11 @@ from vgae.estimators.baseline import Baseline
 from vgae.estimators.classifier import PairClassifier, require_graph, training_of
 from vgae.estimators.fitted import Fitted
 from vgae.estimators.links import FloatArray
+from vgae.estimators.parameters import OptionsEstimator
 from vgae.graph.graph import Graph
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.io.plain import as_path
 from vgae.model.spec import FAMILIES, find
-from vgae.options import options_of, true_or_false
 from vgae.runs.baseline_run import BaselineRun
 from vgae.runs.checkpoint import FolderCheckpointer
 from vgae.runs.files import read_any_run
@@ -43,36 +41,13 @@ from vgae.train.plan import require_room
 from vgae.train.progress import ProgressBar
 from vgae.train.tuned import can_try_features, try_features, tuned
 
-PARAMETERS = {each.name: each.default for each in options_of(Config) if each.name != "model"} | {"progress": False}
 _NESTED = tuple(f"{family}__" for family in FAMILIES)
 
 
-class AutoEncoderEstimator(PairClassifier, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class AutoEncoderEstimator(PairClassifier, OptionsEstimator, options=Config, without=("model",)):
     """What GAE and VGAE have in common, which is everything but the name of the model."""
 
     _model: ClassVar[str]
-
-    def __init__(self, **parameters: Any) -> None:
-        unknown = set(parameters) - set(PARAMETERS)
-        if unknown:
-            raise TypeError(f"{type(self).__name__} has no parameter {', '.join(sorted(unknown))}.")
-        for name, value in (PARAMETERS | parameters).items():
-            setattr(self, name, value)
-
-    __init__.__signature__ = Signature(  # type: ignore[attr-defined]  # what scikit-learn, help() and notebooks read
-        [
-            Parameter("self", Parameter.POSITIONAL_OR_KEYWORD),
-            *(Parameter(name, Parameter.KEYWORD_ONLY, default=value) for name, value in PARAMETERS.items()),
-        ]
-    )
-
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        if not cls.__doc__:
-            return
-        lines = [f"{each.name}: {each.help}" for each in options_of(Config) if each.name in PARAMETERS]
-        lines.append("progress: Show a progress bar on standard error.")
-        cls.__doc__ = f"{cls.__doc__}\n    Parameters:\n\n    " + "\n    ".join(lines) + "\n"
 
     # ------------------------------------------------------------------------------------------------------- parameters
 
@@ -111,8 +86,7 @@ class AutoEncoderEstimator(PairClassifier, BaseEstimator):  # type: ignore[misc]
         return self._model
 
     def _config(self) -> Config:
-        true_or_false(self.progress, "progress")
-        return Config(model=self._model, **{name: getattr(self, name) for name in PARAMETERS if name != "progress"})
+        return Config(model=self._model, **self._option_values())
 
     @classmethod
     def preset(cls, name: str, **parameters: Any) -> Self:
@@ -121,7 +95,7 @@ class AutoEncoderEstimator(PairClassifier, BaseEstimator):  # type: ignore[misc]
         Parameters that are given stay as they are. "accurate" stops early: give `validation` pairs to `fit`, or
         early_stopping=None for a fixed number of iterations.
         """
-        values = {each: value for each, value in preset_values(name).items() if each in PARAMETERS}
+        values = {each: value for each, value in preset_values(name).items() if each in cls._defaults}
         return cls(**(values | parameters))
 
     @classmethod
@@ -136,7 +110,7 @@ class AutoEncoderEstimator(PairClassifier, BaseEstimator):  # type: ignore[misc]
         config = tuned(cls(**parameters)._config(), parameters, 0 if validation is None else len(validation.links))
         if "features" not in parameters and validation is not None and can_try_features(graph, validation):
             config = replace(config, features=try_features(graph, validation, config).features_help)
-        values = {name: getattr(config, name) for name in PARAMETERS if name != "progress"}
+        values = {name: getattr(config, name) for name in cls._defaults}
         return cls(**values, progress=parameters.get("progress", False))
 
     # ---------------------------------------------------------------------------------------------------------- fitting
@@ -209,12 +183,7 @@ class AutoEncoderEstimator(PairClassifier, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_run(cls, run: Run) -> Self:
         """The fitted estimator of a run. A device that is not there, such as another machine's GPU, becomes auto."""
-        values = {name: getattr(run.config, name) for name in PARAMETERS if name != "progress"}
-        try:
-            choose_device(run.config.device)
-        except InputError:
-            values["device"] = "auto"
-        estimator = cls(**values)
+        estimator = cls(**cls._parameters_of(run.config))
         estimator.fitted_ = Fitted.of(run)
         return estimator
 

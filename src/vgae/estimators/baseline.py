@@ -20,7 +20,7 @@ from vgae.baselines.embedding import EmbeddingScorer
 from vgae.baselines.heuristics import NeighbourScorer
 from vgae.errors import InputError
 from vgae.estimators.embeddings import EmbeddingPredictor
-from vgae.estimators.links import FloatArray, Links, Scored
+from vgae.estimators.links import FloatArray, Links, Scored, refuse_draws
 from vgae.estimators.predict import FittedModel
 from vgae.evaluation.all_pairs import Candidates, Ranker
 from vgae.evaluation.calibration import Calibration
@@ -174,7 +174,7 @@ class Baseline(EmbeddingPredictor):
         self, pairs: npt.ArrayLike, *, ids: bool = False, samples: int | None = None, seed: int | None = None
     ) -> Links:
         """Score and probability of a link between each pair of nodes (M×2), and what is known of it."""
-        self._refuse_draws(samples, seed)
+        refuse_draws("a baseline", samples, seed)
         return super().predict_links(pairs, ids=ids)
 
     def recommend(
@@ -190,7 +190,7 @@ class Baseline(EmbeddingPredictor):
 
         Of equal scores, and counts are often equal, the smaller indices come first.
         """
-        self._refuse_draws(samples, seed)
+        refuse_draws("a baseline", samples, seed)
         return super().recommend(k, nodes, ids=ids)
 
     def _best(self, k: int, nodes: npt.ArrayLike | None, ids: bool) -> tuple[Pairs, FloatArray]:
@@ -202,10 +202,6 @@ class Baseline(EmbeddingPredictor):
         ranks = distinct(scored.links_graph.all_pairs.ranks(known))
         pairs = best_pairs(scored.scorer.rows(), whole_number(k, "k", 1), ranks)
         return pairs, scored.scorer.logits(pairs)
-
-    def _refuse_draws(self, samples: int | None, seed: int | None) -> None:
-        if samples is not None or seed is not None:
-            raise InputError("samples: a baseline has one score for each pair and no posterior to draw from.")
 
 
 def fitted_of(run: Run | BaselineRun | StackRun) -> FittedModel | Baseline | FittedStackRun:

@@ -323,6 +323,12 @@ class LinkPredictor:
         return found.pairs.cpu().numpy(), found.logits.cpu().numpy()
 
 
+def refuse_draws(what: str, samples: int | None, seed: int | None) -> None:
+    """Refuse to draw from the posterior of something that has none."""
+    if samples is not None or seed is not None:
+        raise InputError(f"samples: {what} has one score for each pair and no posterior to draw from.")
+
+
 def _best_listed(
     scorer: ListScorer, candidates: Candidates, k: int, nodes: Sequence[int] | None
 ) -> tuple[Pairs, FloatArray]:

@@ -5,38 +5,34 @@ from __future__ import annotations
 import time
 import warnings
 from contextlib import ExitStack
-from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, Self
 
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from vgae.errors import InputError
-from vgae.estimators.base import PARAMETERS as MODEL_PARAMETERS
 from vgae.estimators.base import AutoEncoderEstimator, checkpoint_folder
 from vgae.estimators.baseline import Baseline
 from vgae.estimators.classifier import score_of
+from vgae.estimators.parameters import OptionsEstimator
 from vgae.estimators.stacked import FittedOn, StackPredictor
 from vgae.evaluation.held_out import check_held_out, require_unseen
 from vgae.graph.graph import Graph
 from vgae.graph.samples import LinkSamples, check_labels
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.io.plain import as_path
-from vgae.options import options_of
 from vgae.runs.fold_store import FolderFolds, StackFingerprint
 from vgae.runs.folder import new_run_folder
 from vgae.runs.make_stack import require_room_for
+from vgae.runs.stack_progress import StackBar
 from vgae.runs.stack_run import StackRun
 from vgae.stack.config import SET_BY_STACK, StackConfig
 from vgae.stack.fit import fit_stack
-from vgae.train.config import Config, choose_device
-
-PARAMETERS = {each.name: each.default for each in options_of(StackConfig)}
+from vgae.train.config import Config
 
 
-class Stack(StackPredictor, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class Stack(StackPredictor, OptionsEstimator, options=StackConfig):
     """Auto-encoders, baselines and similarities together: a meta-model learns how far to trust each of them.
 
     >>> model = Stack(seed=0).fit(split.train, validation=split.val)  # doctest: +SKIP
@@ -46,22 +42,8 @@ class Stack(StackPredictor, BaseEstimator):  # type: ignore[misc]  # scikit-lear
     ["neighbours", "degrees", VGAE(latent_dim=64)].
     """
 
-    def __init__(self, **parameters: Any) -> None:
-        unknown = set(parameters) - set(PARAMETERS)
-        if unknown:
-            raise TypeError(f"{type(self).__name__} has no parameter {', '.join(sorted(unknown))}.")
-        for name, value in (PARAMETERS | parameters).items():
-            setattr(self, name, value)
-
-    __init__.__signature__ = Signature(  # type: ignore[attr-defined]  # what scikit-learn, help() and notebooks read
-        [
-            Parameter("self", Parameter.POSITIONAL_OR_KEYWORD),
-            *(Parameter(name, Parameter.KEYWORD_ONLY, default=value) for name, value in PARAMETERS.items()),
-        ]
-    )
-
     def _config(self) -> StackConfig:
-        values = {name: getattr(self, name) for name in PARAMETERS}
+        values = self._option_values()
         if isinstance(self.bases, list | tuple):
             values["bases"] = [base_text(each) for each in self.bases]
         return StackConfig(**values)
@@ -107,10 +89,14 @@ class Stack(StackPredictor, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         require_room_for(config, split.train)
         started = time.perf_counter()
         with ExitStack() as entered:
-            store = None
+            bar = store = None
+            if self.progress:
+                bases = config.bases_for(config.view(split.train))
+                bar = entered.enter_context(StackBar([base.text for base in bases], config.folds))
             if folder is not None:
-                store = entered.enter_context(FolderFolds(folder, StackFingerprint.of(split.train, config)))
-            stack = fit_stack(split.train, config, store)
+                fingerprint = StackFingerprint.of(split.train, config)
+                store = entered.enter_context(FolderFolds(folder, fingerprint, callback=bar))
+            stack = fit_stack(split.train, config, store, bar)
         seconds = time.perf_counter() - started + (0.0 if store is None else store.seconds_before)
         run = StackRun.of(stack, split, seconds=seconds, dataset=dataset, recipe=recipe)
         self.fitted_ = FittedOn.of(run)
@@ -144,12 +130,7 @@ class Stack(StackPredictor, BaseEstimator):  # type: ignore[misc]  # scikit-lear
     @classmethod
     def from_run(cls, run: StackRun) -> Self:
         """The fitted estimator of a run. A device that is not there, such as another machine's GPU, becomes auto."""
-        values = {name: getattr(run.config, name) for name in PARAMETERS}
-        try:
-            choose_device(run.config.device)
-        except InputError:
-            values["device"] = "auto"
-        estimator = cls(**values)
+        estimator = cls(**cls._parameters_of(run.config))
         estimator.fitted_ = FittedOn.of(run)
         return estimator
 
@@ -161,10 +142,10 @@ def base_text(given: Any) -> Any:
     if not isinstance(given, AutoEncoderEstimator):
         return given
     name, parameters = given.model_name, given.get_params(deep=False)
-    default = Config(model=name)
-    values = {key: value for key, value in parameters.items() if key in MODEL_PARAMETERS and key != "progress"}
-    config = Config(model=name, **values)
-    changed = {key: text for key, text in config.to_json().items() if text != default.to_json()[key]}
+    del parameters["progress"]
+    config = Config(model=name, **parameters)
+    default = Config(model=name).to_json()
+    changed = {key: text for key, text in config.to_json().items() if text != default[key]}
     changed.pop("device", None)
     odd = sorted(set(changed) & set(SET_BY_STACK))
     if odd:

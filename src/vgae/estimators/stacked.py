@@ -13,7 +13,7 @@ import numpy.typing as npt
 from vgae.errors import InputError
 from vgae.estimators.explanation import BasePart, Explanation
 from vgae.estimators.fitted import NO_PAIRS, is_part_of
-from vgae.estimators.links import FloatArray, LinkPredictor, Links, Scored
+from vgae.estimators.links import FloatArray, LinkPredictor, Links, Scored, refuse_draws
 from vgae.evaluation.all_pairs import Candidates, Listed
 from vgae.evaluation.held_out import check_held_out
 from vgae.evaluation.histogram import Histogram
@@ -156,7 +156,7 @@ class StackPredictor(LinkPredictor):
         self, pairs: npt.ArrayLike, *, ids: bool = False, samples: int | None = None, seed: int | None = None
     ) -> Links:
         """Logit and probability of a link between each pair of nodes (M×2), and what is known of it."""
-        _refuse_draws(samples, seed)
+        refuse_draws("a stack", samples, seed)
         return super().predict_links(pairs, ids=ids)
 
     def recommend(
@@ -174,7 +174,7 @@ class StackPredictor(LinkPredictor):
         each base that can rank all pairs; `first_stage_recall` says how many links that misses. What is known is left
         out. Of equal logits the smaller indices come first. `logits` says how nodes are named.
         """
-        _refuse_draws(samples, seed)
+        refuse_draws("a stack", samples, seed)
         return super().recommend(k, nodes, ids=ids)
 
     def evidence_by_column(self, pairs: Pairs) -> Mapping[str, FloatArray]:
@@ -231,11 +231,6 @@ class FittedStackRun(StackPredictor):
 
     def __init__(self, run: StackRun) -> None:
         self.fitted_ = FittedOn.of(run)
-
-
-def _refuse_draws(samples: int | None, seed: int | None) -> None:
-    if samples is not None or seed is not None:
-        raise InputError("samples: a stack has one score for each pair and no posterior to draw from.")
 
 
 def _refuse_embeddings() -> NoReturn:

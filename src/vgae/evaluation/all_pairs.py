@@ -139,6 +139,11 @@ def sweep_list(listed: Listed, candidates: Candidates, marked: Pairs, top: int) 
     return Sweep(best, torch.from_numpy(logits))
 
 
+def recall_of(found: Sweep) -> dict[str, float]:
+    """Which share of the marked pairs is on the list of a first stage."""
+    return {FIRST_STAGE_RECALL: float(torch.isfinite(found.marked).double().mean())}
+
+
 def census(scorer: Ranker, candidates: Candidates, most: int = MOST_PAIRS) -> Histogram:
     """How often each logit occurs among all candidates; where there are too many, among those of random rows.
 
@@ -240,5 +245,5 @@ def rank_all_pairs(scorer: Ranker, links: Pairs, candidates: Candidates) -> dict
     found = sweep(scorer, candidates, links, max(top))
     metrics = top_metrics(found.best, found.marked, top)
     if isinstance(scorer, ListScorer):
-        return metrics | {FIRST_STAGE_RECALL: float(torch.isfinite(found.marked).double().mean())}
+        return metrics | recall_of(found)
     return metrics | node_metrics(ranks_by_node(scorer, candidates, links), candidates.num_nodes)

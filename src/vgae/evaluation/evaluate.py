@@ -5,8 +5,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from vgae.evaluation.held_out import require_held_out
-from vgae.evaluation.metrics import Scores, link_metrics
+from vgae.evaluation.held_out import have_links, require_held_out
+from vgae.evaluation.metrics import Scores, auc_and_ap, link_metrics
+from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.ops import LogitRows
@@ -35,6 +36,21 @@ def score_held_out(scorer: Scorer, held_out: HeldOut) -> tuple[Scores, Scores]:
     held_out = require_held_out(held_out, "held_out")
     logits = scorer.logits(held_out.pairs)
     return logits[held_out.labels], logits[~held_out.labels]
+
+
+def linked_metrics(scores: tuple[Scores, Scores], held_out: HeldOut, graph: Graph) -> dict[str, float]:
+    """AUC and AP of the pairs whose nodes all have links in the training graph, and the share of links left out.
+
+    In a network without isolated nodes, a node that has none in the training graph must have a held-out one: whoever
+    knows the degrees of that graph knows it, and non-links are drawn from all nodes. Without links or non-links of
+    which that can be said, there are no `auc_linked` and `ap_linked`.
+    """
+    chosen = [have_links(graph, pairs) for pairs in (held_out.links, held_out.non_links)]
+    found = {"left_out": float(1 - chosen[0].mean())}
+    if chosen[0].any() and chosen[1].any():
+        rest = auc_and_ap(*(each[kept] for each, kept in zip(scores, chosen, strict=True)))
+        found |= {f"{name}_linked": value for name, value in rest.items()}
+    return found
 
 
 def evaluate(scorer: Scorer, held_out: HeldOut) -> dict[str, float]:

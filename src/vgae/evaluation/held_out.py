@@ -67,16 +67,6 @@ def require_unseen(validation: HeldOut, graph: Graph) -> None:
         raise InputError(f"validation: {both:,} pairs are given as links and as non-links.")
 
 
-def with_linked_ends(held_out: HeldOut, graph: Graph) -> HeldOut:
-    """The held-out pairs of which both ends have a link in the graph.
-
-    In a network without isolated nodes, a node that has none in the training graph must have a held-out one: whoever
-    knows the degrees of that graph knows it, and non-links are drawn from all nodes.
-    """
-    links, non_links = (pairs[have_links(graph, pairs)] for pairs in (held_out.links, held_out.non_links))
-    return HeldOut(links, non_links, held_out.num_graph_links)
-
-
 def have_links(graph: Graph, pairs: Pairs) -> npt.NDArray[np.bool_]:
     """Which of these pairs have a link of the graph at both of their nodes."""
     degrees = np.diff(graph.adjacency.indptr)

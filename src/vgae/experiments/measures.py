@@ -23,9 +23,8 @@ import numpy as np
 from vgae.baselines.counts import count_scores
 from vgae.baselines.heuristics import DegreeScorer, NeighbourScorer
 from vgae.evaluation.all_pairs import Candidates, sweep, top_metrics
-from vgae.evaluation.evaluate import Scorer
+from vgae.evaluation.evaluate import Scorer, linked_metrics
 from vgae.evaluation.heart import evaluate_heart
-from vgae.evaluation.held_out import have_links
 from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.pairs import contains, distinct
 from vgae.graph.split import LinkSplit
@@ -66,12 +65,7 @@ def more_metrics(
 def sampled_metrics(scorer: Scorer, split: LinkSplit) -> dict[str, float]:
     """AUC and AP on the test pairs, and on those of them whose nodes both have links in the training graph."""
     links, non_links = (scorer.logits(pairs) for pairs in (split.test.links, split.test.non_links))
-    of_links, of_non_links = (have_links(split.train, pairs) for pairs in (split.test.links, split.test.non_links))
-    found = auc_and_ap(links, non_links) | {"left_out": float(1 - of_links.mean())}
-    if of_links.any() and of_non_links.any():
-        rest = auc_and_ap(links[of_links], non_links[of_non_links])
-        found |= {f"{name}_linked": value for name, value in rest.items()}
-    return found
+    return auc_and_ap(links, non_links) | linked_metrics((links, non_links), split.test, split.train)
 
 
 def precision_over_all(scorer: Any, split: LinkSplit) -> dict[str, float]:

@@ -46,7 +46,7 @@ class Store:
             changed = sorted(name for name in description if found.get(name) != description[name])
             if changed:
                 raise InputError(
-                    f"{folder}: it holds results of another reproduction (different: {', '.join(changed)}); "
+                    f"{folder}: it holds results of another experiment (different: {', '.join(changed)}); "
                     "choose another folder."
                 )
             return
@@ -105,7 +105,7 @@ class Store:
             try:
                 found[path.stem] = GraphFacts.from_json(read_json(path))
             except (TypeError, ValueError):
-                raise InputError(f"{path}: not what vgae accuracy writes there; delete the file.") from None
+                raise InputError(f"{path}: not what vgae {self.experiment} writes there; delete the file.") from None
         return found
 
     def count(self, tasks: Sequence[Task]) -> int:
@@ -114,7 +114,8 @@ class Store:
 
     def record(self, session: Session) -> None:
         """Store the time of a session."""
-        write_json(self.folder / "sessions" / f"{len(self.sessions()):04}.json", asdict(session))
+        stored = (int(path.stem) for path in (self.folder / "sessions").glob("*.json") if path.stem.isdecimal())
+        write_json(self.folder / "sessions" / f"{1 + max(stored, default=-1):04}.json", asdict(session))
 
     def sessions(self) -> list[Session]:
         """All sessions that came to an end, in order; one that was killed did not."""
@@ -123,7 +124,7 @@ class Store:
             try:
                 found.append(Session.from_json(read_json(path)))
             except (TypeError, ValueError):
-                raise InputError(f"{path}: not what vgae reproduce writes there; delete the file.") from None
+                raise InputError(f"{path}: not what vgae {self.experiment} writes there; delete the file.") from None
         return found
 
     def archive(self, results: Sequence[Result]) -> Archive:

@@ -31,10 +31,10 @@ def print_top(metrics: Mapping[str, float], what: str, num_links: int) -> None:
     print_line(f"Ranked for each node among all others: MRR {100 * metrics['node_mrr']:.1f}, {', '.join(hits)}.")
 
 
-def recall_words(recall: float) -> str:
-    """How much a first stage finds, in a sentence."""
+def recall_words(recall: float, which: str = "these") -> str:
+    """How much a first stage finds of which links, in a sentence."""
     return (
-        f"The first stage lists {100 * recall:.1f}% of these links; a pair that is not on its list is not ranked and "
+        f"The first stage lists {100 * recall:.1f}% of {which} links; a pair that is not on its list is not ranked and "
         "not recommended."
     )
 

@@ -92,5 +92,5 @@ def _features(found: PairEvidence) -> None:
 
 def _heading(number: int, listed: int, noun: str, plural: str | None = None) -> str:
     """How many there are, and that not all are listed."""
-    strongest = f", the {listed} strongest" if listed < number else ""
+    strongest = f", the {f'{listed} ' if listed > 1 else ''}strongest" if listed < number else ""
     return f"{count(number, noun, plural)}{strongest}:"

@@ -41,10 +41,8 @@ def best_rows(result: SearchResult) -> tuple[list[str], list[list[str]]]:
     means = [f"mean of {ROUNDS + 1}"] if again else []
     titles = ["trial", *means, *(title_of(each) for each in scores), "seconds", "what differs from the paper"]
     presets = [each for each in result.trials if each.preset is not None and each.score is not None]
-    chosen = [*ranked[:SHOWN], *presets]
     rows = []
-    for trial in dict.fromkeys(each.number for each in chosen):
-        found = next(each for each in chosen if each.number == trial)
+    for found in {each.number: each for each in (*ranked[:SHOWN], *presets)}.values():
         metrics = found.metrics
         name = f"{found.number}" + (f" ({found.preset})" if found.preset else "")
         values = [f"{100 * metrics[each]:.1f}" if each in metrics else "–" for each in scores]

@@ -13,10 +13,11 @@ from typing import Any
 from vgae.baselines.compare import COSINE, Comparison, compare
 from vgae.baselines.similarities import SIMILARITIES
 from vgae.errors import InputError
-from vgae.evaluation.all_pairs import Ranker
+from vgae.evaluation.all_pairs import FIRST_STAGE_RECALL, Ranker
 from vgae.evaluation.bootstrap import ERRORS
 from vgae.graph.split import LinkSplit
 from vgae.report.collapse import collapse_sentence
+from vgae.report.evaluation import recall_words
 from vgae.runs.run import Run
 from vgae.words import count
 
@@ -162,6 +163,8 @@ def sentences(found: Comparison, hints: Hints) -> Iterator[str]:
         yield from _beside_the_best(found, hints)
         yield from _beside_the_bases(found)
         yield from _top(found, hints)
+    if FIRST_STAGE_RECALL in found.model:
+        yield recall_words(found.model[FIRST_STAGE_RECALL], f"the {found.pairs}")
     yield from _features(found, hints)
 
 

@@ -142,14 +142,9 @@ class FolderFolds:
             remove_checkpoint(self.folder)
         self.open.close()
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether all folds are saved."""
-        return len(self.hashes) == self.fingerprint.stack.folds
-
     def save_last(self) -> bool:
-        """Whether everything is saved that a fitting continues from."""
-        return self.is_complete
+        """Whether all folds are saved, which is everything that a fitting continues from."""
+        return len(self.hashes) == self.fingerprint.stack.folds
 
     # ----------------------------------------------------------------------------------------------------------- folds
 

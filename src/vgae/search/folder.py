@@ -52,7 +52,7 @@ class SearchFolder:
             self.require_usable()
             if self.overwrite:
                 self._clear()
-            if (self.path / ABOUT).exists():
+            if self.has_search:
                 self._require_same(about)
             else:
                 write_json(self.path / ABOUT, about, durable=True)
@@ -64,7 +64,7 @@ class SearchFolder:
             return
         if not self.path.is_dir():
             raise InputError(f"{self.path}: this is a file, not a folder; choose another name.")
-        if (self.path / ABOUT).exists():
+        if self.has_search:
             if not (self.overwrite or self.resume):
                 raise InputError(
                     f"{self.path}: a search is there already; --resume to continue it, --overwrite to begin again, or "
@@ -74,6 +74,11 @@ class SearchFolder:
             raise InputError(f"{self.path}: this folder is used for something else; choose another.")
 
     @property
+    def has_search(self) -> bool:
+        """Whether there is a search, which can be resumed."""
+        return (self.path / ABOUT).exists()
+
+    @property
     def stored(self) -> int:
         """How many trials the table of a search has that was interrupted."""
         try:
@@ -81,13 +86,12 @@ class SearchFolder:
         except FileNotFoundError:
             return 0
 
-    def write(self, result: SearchResult, **remarks: Any) -> None:
+    def write(self, result: SearchResult) -> None:
         """What came out: all trials and, as soon as one has a score, the best configuration."""
         result.write_trials(self.path / TRIALS)
         if result.ranked():
             best = result.best
-            found = {"trial": best.number, "validation": best.metrics}
-            write_config(self.path / BEST, result.best_config, **remarks, **found)
+            write_config(self.path / BEST, best.config, trial=best.number, validation=best.metrics)
 
     def _clear(self) -> None:
         """Remove what a search writes, search.json last, and nothing else."""

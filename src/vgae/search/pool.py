@@ -93,7 +93,7 @@ class _Pool:
 def _send(pipe: Any, content: Any) -> None:
     try:
         pipe.send(content)
-    except BrokenPipeError:
+    except ConnectionError:
         return  # it has ended, which shows when it is heard out
 
 

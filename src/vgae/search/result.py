@@ -77,10 +77,9 @@ class SearchResult:
 
     def best_estimator(self) -> Any:
         """A `GAE` or `VGAE` with the parameters of the best trial, not fitted yet."""
-        module = import_module("vgae.estimators.base")
         config = self.best_config
-        values = {name: getattr(config, name) for name in module.PARAMETERS if name != "progress"}
-        return module.ESTIMATORS[config.model](**values)
+        values = {each.name: getattr(config, each.name) for each in options_of(Config)}
+        return import_module("vgae.estimators.base").ESTIMATORS[values.pop("model")](**values)
 
     def preset(self, name: str) -> TrialResult | None:
         """The trial of a preset, if it has come to an end."""
@@ -156,6 +155,6 @@ def _importances(space: Space, trials: list[TrialResult], seed: int) -> dict[str
     evaluator = optuna.importance.FanovaImportanceEvaluator(n_trees=TREES, seed=seed)
     try:
         found = optuna.importance.get_param_importances(study, evaluator=evaluator)
-    except (RuntimeError, ValueError):  # scores that hardly differ
+    except RuntimeError:  # no tree of the forest finds a difference between scores
         return {}
     return {name: float(value) for name, value in found.items() if np.isfinite(value)}

@@ -14,7 +14,6 @@ from vgae.errors import InputError, VgaeError
 from vgae.evaluation.all_pairs import Candidates, sweep, top_metrics
 from vgae.evaluation.evaluate import score_held_out
 from vgae.evaluation.metrics import auc_and_ap
-from vgae.graph.pairs import num_pairs
 from vgae.graph.split import HeldOut, LinkSplit, split_links
 from vgae.train.callbacks import Callback
 from vgae.train.config import Config
@@ -53,7 +52,8 @@ class Material:
                 "validation: there are no validation links to search by; hold some out (--val above 0, or val_links)."
             )
         found = PRECISION.fullmatch(by)
-        num_candidates = num_pairs(split.train.num_nodes) - split.train.num_links
+        graph = split.links_graph
+        num_candidates = graph.num_candidate_pairs - graph.num_links
         if found and int(found[1]) > num_candidates:
             raise InputError(f"by: {by} needs as many pairs that are no links, and there are {num_candidates:,}.")
         return cls(LinkSplit(split.train, split.val, HeldOut.none(), split.seed, split.ordered))

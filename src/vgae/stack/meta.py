@@ -30,7 +30,7 @@ from vgae.stack.logistic import Arrays, Doubles, Evidence
 from vgae.stack.options import MetaOptions
 from vgae.stack.trees import KINDS
 
-FEWEST = 200  # links, and as many non-links, that a second look takes
+FEWEST = 500  # links, and as many non-links, that a second look takes
 SMALLER = {"num_trees": 60, "num_leaves": 8}  # trees of it, at most
 LEAF_ROWS = 300  # pairs in a leaf of it, at least
 SECOND, THRESHOLD = "second.", "threshold"

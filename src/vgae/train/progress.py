@@ -35,7 +35,19 @@ class Bar:
         self.bar.stop()
 
 
-class ProgressBar(Bar, Callback):
+class FittingBar(Bar, Callback):
+    """Watches a fitting, and says what else there is to say about it."""
+
+    def on_threads(self, number: int) -> None:
+        """Say that the number of threads is that of before."""
+        note(f"using {number} threads, as this training did before")
+
+    def on_warning(self, text: str) -> None:
+        """Say what went wrong."""
+        note(text)
+
+
+class ProgressBar(FittingBar):
     """Watches one training run."""
 
     def __init__(self, iterations: int) -> None:
@@ -50,14 +62,6 @@ class ProgressBar(Bar, Callback):
         """Say where an earlier training is continued; the time left is estimated from there."""
         note(f"continuing after iteration {iteration}")
         self.bar.reset(self.task, completed=iteration)
-
-    def on_threads(self, number: int) -> None:
-        """Say that the number of threads is that of before."""
-        note(f"using {number} threads, as this training did before")
-
-    def on_warning(self, text: str) -> None:
-        """Say what went wrong."""
-        note(text)
 
     def on_stop_request(self) -> None:
         """Say that Ctrl-C was heard: an iteration on a large graph may take minutes.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from rich.progress import TextColumn
 
-from vgae.cli.train import FolderReporter
 from vgae.objective.cost import duration
-from vgae.runs.make import Destination
-from vgae.runs.make_stack import StackReporter
 from vgae.screen import note
-from vgae.train.progress import Bar
+from vgae.stack.fit import Progress
+from vgae.train.progress import FittingBar
 from vgae.words import count
 
 REST = ""  # what follows the bases of a fold: its pairs are described, or the meta-model is fitted
@@ -20,7 +19,7 @@ REST = ""  # what follows the bases of a fold: its pairs are described, or the m
 class TimeLeft:
     """How long the steps take that are still to come, by how long those of the same name took."""
 
-    def __init__(self, names: list[str], rounds: int) -> None:
+    def __init__(self, names: Sequence[str], rounds: int) -> None:
         self.steps = [(turn, name) for turn in range(rounds) for name in (*names, REST)]
         self.took: dict[str, float] = {}
         self.step, self.since = 0, time.perf_counter()
@@ -45,22 +44,13 @@ class TimeLeft:
         return sum(self.took[name] for name in left) if set(left) <= set(self.took) else None
 
 
-class StackProgress(Bar, FolderReporter, StackReporter):
-    """Shows how far a stack is, where somebody can see it, and prints what happens to its folder."""
+class StackBar(FittingBar, Progress):
+    """Watches the fitting of one stack."""
 
-    def __init__(self, to: Destination, bases: list[str], folds: int, first_lines: list[str]) -> None:
-        self.to, self.first_lines, self.folds = to, first_lines, folds
-        self.restored = 0
+    def __init__(self, bases: Sequence[str], folds: int) -> None:
+        self.folds, self.restored = folds, 0
         self.left = TimeLeft(bases, folds + 1)
         self.begin_bar(1.0, TextColumn("{task.fields[status]}", markup=False))
-
-    def on_threads(self, number: int) -> None:
-        """Say that the number of threads is that of before."""
-        note(f"using {number} threads, as this training did before")
-
-    def on_warning(self, text: str) -> None:
-        """Say what went wrong."""
-        note(text)
 
     def on_base(self, fold: int, name: str) -> None:
         """Move the bar, and say where a fitting continues that was interrupted."""
