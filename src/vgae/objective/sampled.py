@@ -7,8 +7,10 @@ decoders with factors p is a parabola, the control variate (vgae.objective.varia
 form, and that over the zeros is less by what it is at the ones, which are there anyway. Else p = 0.
 
 The zeros are drawn exactly, as in vgae.graph.negatives: number the N² cells row by row; if the ones are the cells o_0 <
-o_1 < …, then o_k - k zeros come before one k, and a binary search in these turns the u-th zero into its cell. A soft
-label is never among them: the part of it that is a zero is always counted.
+o_1 < …, then o_k - k zeros come before one k, and a binary search in these turns the u-th zero into its cell. The zeros in
+this order are divided into M parts of the same size, and one is drawn from each: every zero is as likely as before, no
+row of the matrix has many more than its share, so that the sum varies less, and memory is read in order. A soft label is
+never among them: the part of it that is a zero is always counted.
 """
 
 from __future__ import annotations
@@ -76,9 +78,11 @@ class SampledObjective(Objective):
         return {} if self.variate is None else {"means": self.variate.means}
 
     def sample_zeros(self, generator: torch.Generator) -> Tensor:
-        """Pairs drawn uniformly, with replacement, from the zeros of A + I."""
-        device = self.zeros_before.device
-        chosen = torch.randint(self.num_zeros, (self.num_negatives,), generator=generator, device=device)
+        """M pairs, row by row, each drawn uniformly from its part of the zeros of A + I."""
+        device, num = self.zeros_before.device, self.num_negatives
+        places = torch.rand(num, dtype=torch.float64, generator=generator, device=device)
+        places += torch.arange(num, device=device)
+        chosen = (places * (self.num_zeros / num)).long().clamp_(max=self.num_zeros - 1)
         cells = chosen + torch.searchsorted(self.zeros_before, chosen, right=True)
         sources = cells.div(self.num_nodes, rounding_mode="floor")
         return torch.stack([sources, cells - sources * self.num_nodes]).T

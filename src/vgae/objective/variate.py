@@ -38,7 +38,7 @@ from vgae.ops import Factors
 from vgae.ops.powers import PowerSums
 
 MEANS = torch.Size([2, 6])
-FEWEST_PAIRS = 1000  # in a draw, unless another number is asked for
+FEWEST_PAIRS = 10_000  # in a draw, unless another number is asked for
 TOLERANCE = 2.0  # second moment over all pairs in a draw's: beyond it, p' would cost more than it saves
 WORTH = 2.0  # by what the second moment has to fall, since weights by factors are not quite those of the model's
 ROUNDING = 100  # units in the last place by which sums over all pairs may be wrong
@@ -107,8 +107,7 @@ class ControlVariate:
         s = (known.factors.logits(pairs) if logits is None else logits.detach()).double()
         probability = s.sigmoid()
         basis = torch.stack([torch.ones_like(s), s, s * s, probability, probability * s, probability**2])
-        half = (self.num_pairs + 1) // 2
-        for mean, part in zip(self.means, (slice(half), slice(half, None)), strict=True):
+        for mean, part in zip(self.means, (slice(0, None, 2), slice(1, None, 2)), strict=True):
             mean.copy_(basis[:, part] @ weight[part] / max(1, len(s[part])))
 
     @torch.no_grad()
