@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def rows(num: int, seed: int = 0, columns: int = 4) -> tuple[Table, Doubles, Dou
 @pytest.fixture(scope="module")
 def fitted() -> MetaModel:
     model = fit_meta(*rows(3000), FEW)
-    assert model.second is not None
+    assert len(model.second) == 2
     return model
 
 
@@ -233,13 +234,12 @@ def test_trees_of_an_unknown_kind_are_refused(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("multiple", [12.0, 15.0, 20.0])
 def test_pairs_above_the_threshold_get_the_log_odds_of_a_model_of_their_own(multiple: float) -> None:
     x, y, w = rows(3000)
-    options = MetaOptions(num_trees=15, num_leaves=8, second_look=multiple)
+    options = MetaOptions(num_trees=15, num_leaves=8, second_look=multiple, hidden=0)
     model = fit_meta(x, y, w, options, seed=3)
     first = fit_blend(Rows(x, y, w), options, 3, tree_balance=1.0).log_odds(x)
     above = first >= model.threshold
     assert w[above].sum() == pytest.approx(multiple * w[y == 1].sum(), abs=w.max())
-    smooth = MetaOptions(num_trees=15, num_leaves=8, leaf_rows=300, second_look=multiple)
-    second = fit_blend(Rows(x, y, w)[above], smooth, 3, tree_balance=0.0).log_odds(x[above])
+    second = fit_blend(Rows(x, y, w)[above], replace(options, leaf_rows=300), 3, tree_balance=0.0).log_odds(x[above])
     found = model.log_odds(x)
     assert np.array_equal(found[above], second)
     assert np.array_equal(found[~above], first[~above])
@@ -247,14 +247,66 @@ def test_pairs_above_the_threshold_get_the_log_odds_of_a_model_of_their_own(mult
     assert sigmoid(found[above]) @ w[above] == pytest.approx((w * y)[above].sum(), rel=0.02)  # links there
 
 
+@pytest.mark.parametrize("hidden", [0.1, 0.5, 0.9])
+def test_a_third_model_counts_non_links_as_the_hidden_links_that_they_may_be(hidden: float) -> None:
+    x, y, w = rows(3000)
+    options = MetaOptions(num_trees=15, num_leaves=8, second_look=12, hidden=hidden)
+    model = fit_meta(x, y, w, options, seed=3)
+    again = model.is_seen_again(x)
+    best, smooth = Rows(x, y, w)[again], replace(options, leaf_rows=300)
+    other = np.random.default_rng(3).permutation(len(best.y)) % 2 == 1
+    crossed = np.zeros(len(best.y))
+    for part in (other, ~other):
+        crossed[part] = fit_blend(best[~part], smooth, 3, tree_balance=0.0).log_odds(best.x[part])
+    top = np.argsort(-crossed, kind="stable")[:500]
+    rate = np.average(best.y[top], weights=best.weights[top])
+    known = max(1 - hidden, rate - 2 * np.sqrt(rate * (1 - rate) / 500))
+    link = np.minimum(sigmoid(crossed) / known, 0.995)  # known or not
+    share = (link * (1 - known) / (1 - link * known))[best.y == 0]  # Bayes' theorem: not known, and a link
+    counted = Rows(
+        x=np.concatenate([best.x[best.y == 1], best.x[best.y == 0], best.x[best.y == 0]]),
+        y=np.repeat([1.0, 1.0, 0.0], [best.num_links, len(share), len(share)]),
+        weights=np.concatenate(
+            [best.weights[best.y == 1], best.weights[best.y == 0] * share, best.weights[best.y == 0] * (1 - share)]
+        ),
+    )
+    second, third = (fit_blend(each, smooth, 3, tree_balance=0.0).log_odds(best.x) for each in (best, counted))
+    found = model.log_odds(x)[again]
+    slope, level = np.polyfit((second + third) / 2, found, 1)
+    assert found == pytest.approx(slope * (second + third) / 2 + level, abs=1e-6)
+    assert sigmoid(found) @ best.weights == pytest.approx(best.weights @ best.y, rel=1e-3)  # of known links
+
+
+def test_where_all_pairs_are_links_chance_does_not_order_them() -> None:
+    def pairs(num: int, seed: int) -> tuple[Table, Doubles, Doubles]:
+        """The higher the first column, the surer a link, from a place on as good as sure; half of them are known."""
+        generator = np.random.default_rng(seed)
+        x = generator.normal(size=(num, 6))
+        is_link = generator.random(num) < sigmoid(4 * (x[:, 0] - 1.5))
+        return x.astype(np.float32), is_link.astype(np.float64), (is_link & (generator.random(num) < 0.5)).astype(float)
+
+    x, _, known = pairs(20_000, 0)
+    fresh, links, _ = pairs(100_000, 1)
+
+    def found(scores: Table | Doubles) -> float:
+        return float(links[np.argsort(-scores, kind="stable")[:2000]].sum())
+
+    by_chance, as_hidden = (
+        found(fit_meta(x, known, np.ones(len(known)), MetaOptions(num_trees=60, hidden=hidden)).log_odds(fresh))
+        for hidden in (0.0, 0.5)
+    )
+    best = found(fresh[:, 0])
+    assert best - as_hidden < (best - by_chance) / 2
+
+
 def test_where_little_is_to_be_learned_from_there_is_no_second_look() -> None:
     x, y, w = rows(3000)
     few = MetaOptions(num_trees=5, second_look=12)
-    assert fit_meta(x, y, w, few).second is not None
-    assert fit_meta(x, y, w, MetaOptions(num_trees=5, second_look=0)).second is None
-    assert fit_meta(x[:500], y[:500], w[:500], few).second is None
+    assert len(fit_meta(x, y, w, few).second) == 2
+    assert fit_meta(x, y, w, MetaOptions(num_trees=5, second_look=0)).second == ()
+    assert fit_meta(x[:500], y[:500], w[:500], few).second == ()
     separable = (x[:, 0] > 1).astype(np.float64)  # all links above all non-links
-    assert fit_meta(x, separable, np.ones(3000), MetaOptions(num_trees=5, second_look=0.9)).second is None
+    assert fit_meta(x, separable, np.ones(3000), MetaOptions(num_trees=5, second_look=0.9)).second == ()
 
 
 def test_a_second_look_finds_what_equal_weights_hide_at_the_top() -> None:
@@ -267,9 +319,9 @@ def test_a_second_look_finds_what_equal_weights_hide_at_the_top() -> None:
 
     x, y = pairs(60_000, 0)
     fresh, links = pairs(60_000, 1)
-    options = MetaOptions(num_trees=200, boosting=1.0)
+    options = MetaOptions(num_trees=200, boosting=1.0, hidden=0)  # as it is here: no link is hidden
     model = fit_meta(x, y, np.ones(len(y)), options)
-    assert model.second is not None
+    assert model.second
 
     def precision(scores: Doubles) -> float:
         return float(links[np.argsort(-scores, kind="stable")[:300]].mean())
@@ -292,8 +344,9 @@ def test_contributions_add_up_to_the_log_odds(boosting: float) -> None:
     assert np.average(model.first.contributions(x), axis=0, weights=w).sum() == pytest.approx(0, abs=1e-9)
     again = model.is_seen_again(x)
     assert 0 < again.sum() < len(x)
-    assert model.second is not None
-    assert model.second.base == pytest.approx(np.average(model.log_odds(x)[again], weights=w[again]), abs=1e-9)
+    means = model.base(x)[again]
+    assert np.ptp(means) == 0
+    assert means[0] == pytest.approx(np.average(model.log_odds(x)[again], weights=w[again]), abs=1e-9)
 
 
 def test_a_column_that_says_nothing_adds_nothing() -> None:
@@ -341,6 +394,14 @@ def swap(name: str, array: Any) -> Change:
     return change
 
 
+def without(prefix: str) -> Change:
+    def change(tensors: dict[str, Any]) -> None:
+        for name in [name for name in tensors if name.startswith(prefix)]:
+            del tensors[name]
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -351,6 +412,10 @@ def swap(name: str, array: Any) -> Change:
         (swap("threshold", np.zeros(2)), "threshold: one finite number"),
         (put("second.trees.left", 0, 0), "trees.left"),
         (put("second.logistic.slope", 0, np.inf), "logistic.slope"),
+        (put("hidden.trees.left", 0, 0), "trees.left"),
+        (lambda tensors: tensors.pop("hidden.mix"), "mix: missing"),
+        (without("second."), r"second.mix: missing"),
+        (swap("hidden.other", np.zeros(3)), "other: missing or not known"),
         (swap("second.other", np.zeros(3)), "other: missing or not known"),
         (swap("other", np.zeros(3)), "other: missing or not known"),
         (put("mix", 0, 2.0), "mix"),

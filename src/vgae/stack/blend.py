@@ -16,7 +16,8 @@ Its own bins are quantiles by weight in newer versions, nearly none of which wou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -86,6 +87,10 @@ class Blend:
         """The mean of the log odds over the population."""
         return self.shift + self.scale * ((1 - self.boosting) * self.logistic.base + self.boosting * self.trees.base)
 
+    def scaled(self, scale: float, shift: float) -> Blend:
+        """The model whose log odds are these times `scale`, and `shift` more."""
+        return replace(self, scale=scale * self.scale, shift=scale * self.shift + shift)
+
     # ------------------------------------------------------------------------------------------------- as it is stored
 
     def tensors(self) -> Arrays:
@@ -128,6 +133,11 @@ class Rows:
     def __getitem__(self, chosen: npt.NDArray[np.bool_]) -> Rows:
         return Rows(self.x[chosen], self.y[chosen], self.weights[chosen])
 
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """All rows of the parts, in their order."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("x", "y", "weights")))
+
     @property
     def num_links(self) -> int:
         """How many of the rows are links."""
@@ -147,12 +157,13 @@ def fit_blend(rows: Rows, options: MetaOptions, seed: int, *, tree_balance: floa
         trees, start = _fit_trees(x, y, weights, population, options, seed)
     share = options.boosting if trees.num_trees else 0.0
     start = share * (start + tree_balance * np.log(odds)) + (1 - share) * options.balance * np.log(odds)
-    scale, shift = _calibrated(Blend(linear, trees, share, 1.0, float(start)).log_odds(x), y, population)
-    return Blend(linear, trees, share, scale, scale * float(start) + shift)
+    found = Blend(linear, trees, share, 1.0, float(start))
+    return found.scaled(*calibrated(found.log_odds(x), rows))
 
 
-def _calibrated(log_odds: Doubles, labels: Doubles, population: Doubles) -> tuple[float, float]:
+def calibrated(log_odds: Doubles, rows: Rows) -> tuple[float, float]:
     """The scale and shift that make the labels most likely; the shift alone where too few rows mislead the scale."""
+    labels, population = rows.y, rows.weights / rows.weights[rows.y == 1].mean()
     shift, scale = newton(log_odds[:, None], labels, population, 0.0).tolist()
     if LEAST_SCALE <= scale <= 1 / LEAST_SCALE:
         return scale, shift
