@@ -249,8 +249,8 @@ class Workload:
         if objective == "exact":
             return activations + max(self._sweep(), at_ones)  # one after the other
         at_zeros = self.num_negatives * (2 * gathers + vectors + 2 * INT)
-        if self.control_variate:  # the factors once more, with their biases or scaled, and their gradients
-            at_zeros += 3 * FLOAT * self.num_nodes * (self.latent_dim + 2)
+        if self.control_variate:  # the factors once more, with their biases or scaled
+            at_zeros += FLOAT * self.num_nodes * (self.latent_dim + 2)
         return activations + max(at_ones, self.num_ones * (gathers + vectors) + at_zeros)
 
     def _sweep(self) -> float:
