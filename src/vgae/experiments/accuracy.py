@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from vgae.errors import InputError, VgaeError
-from vgae.experiments.measures import more_metrics, sampled_metrics
+from vgae.experiments.measures import column_metrics, more_metrics, sampled_metrics
 from vgae.experiments.methods import Method, all_methods, fit
 from vgae.experiments.results import NAME, Archive, Failure, GraphFacts, Result, Task
 from vgae.experiments.store import MOST_RUNS, Store
@@ -121,6 +121,8 @@ def run_accuracy(task: Task, setting: Setting) -> Result | Failure:
         metrics = sampled | more_metrics(
             fitted.scorer, split, recommender=fitted.recommender, hard=task.dataset in HARD
         )
+        if fitted.composed is not None:
+            metrics |= column_metrics(fitted.composed, split)
     except (VgaeError, RuntimeError) as error:  # it diverged, or a device cannot do what it needs: the others can go on
         return Failure(task, " ".join(str(error).split()))
     return Result(task, metrics, time.perf_counter() - started, fit_seconds=fit_seconds)

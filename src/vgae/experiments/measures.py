@@ -6,6 +6,7 @@
     precision@100, @1000         the share of test links among the best pairs of all, links for training and validation
                                  known and left out
     heart_mrr, heart_hits@10 …   each test link among 500 hard non-links of its own (`evaluation/heart.py`)
+    auc by ra, …                 of a stack: AUC, AP and precision of each column of its evidence alone
 
 A node without a training link gives itself away: in a network in which every node has links, it must have a held-out
 one. Of the test pairs of Cora, Citeseer and Pubmed that have such a node, two in three are links. Hence `auc_linked`.
@@ -16,20 +17,23 @@ scores of all pairs, and equal scores are in random order, as in `evaluation/all
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from vgae.baselines.counts import count_scores
 from vgae.baselines.heuristics import DegreeScorer, NeighbourScorer
-from vgae.evaluation.all_pairs import Candidates, sweep, top_metrics
+from vgae.evaluation.all_pairs import Candidates, Listed, sweep, top_metrics
 from vgae.evaluation.evaluate import Scorer, linked_metrics
 from vgae.evaluation.heart import evaluate_heart
 from vgae.evaluation.metrics import auc_and_ap
-from vgae.graph.pairs import contains, distinct
+from vgae.graph.pairs import Pairs, contains, distinct
 from vgae.graph.split import LinkSplit
 
 TOP = (100, 1000)
+LEAST = float(np.finfo(np.float32).min)  # in place of evidence that is missing
 MOST_WORK = 300_000_000_000  # additions to describe the pairs of a ring through all nodes, up to ten minutes
 HEART = ("mrr", "hits@10", "hits@20")  # of those that HeaRT has
 
@@ -39,6 +43,19 @@ class Recommender(Protocol):
 
     def recommend(self, k: int) -> Any:
         """The best k new pairs, best first, as `pairs` of what is returned; known links are left out."""
+
+
+class Composed(Recommender, Protocol):
+    """What puts its scores together from columns of evidence, about the pairs that a first stage has found."""
+
+    def candidates(self) -> Candidates:
+        """All pairs that are not known."""
+
+    def listed(self, candidates: Candidates) -> Listed:
+        """The pairs that the first stage has found."""
+
+    def evidence_by_column(self, pairs: Pairs) -> Mapping[str, npt.NDArray[np.float32]]:
+        """What each column says about some pairs."""
 
 
 def measure(
@@ -60,6 +77,31 @@ def more_metrics(
         of_test = evaluate_heart(scorer, split, sets=("test",))["test"]
         found |= {f"heart_{name}": of_test[name] for name in HEART if name in of_test}
     return found
+
+
+def column_metrics(composed: Composed, split: LinkSplit) -> dict[str, float]:
+    """What each column of evidence scores alone; at the top, among the pairs that the first stage has found."""
+    listed, test = composed.listed(composed.candidates()).pairs, split.test
+    numbering = split.train.all_pairs
+    hits = contains(distinct(numbering.ranks(test.links)), numbering.ranks(listed))
+    asked = (composed.evidence_by_column(pairs) for pairs in (test.links, test.non_links, listed))
+    found: dict[str, float] = {}
+    for column, links, non_links, of_list in _by_column(*asked):
+        order = np.argsort(-of_list, kind="stable")
+        top = {f"precision@{k}": float(hits[order[:k]].sum() / k) for k in TOP if k <= len(hits)}
+        found |= {by_column(name, column): value for name, value in (auc_and_ap(links, non_links) | top).items()}
+    return found
+
+
+def by_column(metric: str, column: str) -> str:
+    """What a metric of a single column is called."""
+    return f"{metric} by {column}"
+
+
+def _by_column(*tables: Mapping[str, npt.NDArray[np.float32]]) -> Iterator[tuple[Any, ...]]:
+    """The name of a column and its values in each of the tables; what is missing is the least."""
+    for column in tables[0]:
+        yield column, *(np.nan_to_num(table[column], nan=LEAST) for table in tables)
 
 
 def sampled_metrics(scorer: Scorer, split: LinkSplit) -> dict[str, float]:

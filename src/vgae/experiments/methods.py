@@ -14,7 +14,7 @@ from typing import Any
 from vgae.baselines import BASELINES
 from vgae.errors import InputError
 from vgae.evaluation.evaluate import Scorer
-from vgae.experiments.measures import Recommender
+from vgae.experiments.measures import Composed, Recommender
 from vgae.graph.split import LinkSplit
 from vgae.io.json_files import hash_json
 from vgae.options import as_arguments
@@ -90,10 +90,11 @@ def chosen_methods(names: Sequence[str] | None) -> tuple[list[Method], list[str]
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted method; where it finds its best pairs by itself, what does."""
+    """A fitted method; where it finds its best pairs by itself, or is composed of others, what does and is."""
 
     scorer: Scorer
     recommender: Recommender | None = None
+    composed: Composed | None = None
 
 
 def fit(method: Method, split: LinkSplit, seed: int, device: str) -> Fitted:
@@ -105,7 +106,7 @@ def fit(method: Method, split: LinkSplit, seed: int, device: str) -> Fitted:
         stack: Any = _new_stack()
         stack.set_params(seed=seed, device=device)
         stack.fit(graph, validation=split.val)
-        return Fitted(stack, stack)
+        return Fitted(stack, stack, stack)
     return Fitted(BASELINES[method.name](split.train, seed))
 
 

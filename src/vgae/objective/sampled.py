@@ -7,10 +7,10 @@ decoders with factors p is a parabola, the control variate (vgae.objective.varia
 form, and that over the zeros is less by what it is at the ones, which are there anyway. Else p = 0.
 
 The zeros are drawn exactly, as in vgae.graph.negatives: number the N² cells row by row; if the ones are the cells o_0 <
-o_1 < …, then o_k - k zeros come before one k, and a binary search in these turns the u-th zero into its cell. The zeros in
-this order are divided into M parts of the same size, and one is drawn from each: every zero is as likely as before, no
-row of the matrix has many more than its share, so that the sum varies less, and memory is read in order. A soft label is
-never among them: the part of it that is a zero is always counted.
+o_1 < …, then o_k - k zeros come before one k, and a binary search in these turns the u-th zero into its cell. The zeros
+in this order are divided into M parts of the same size, and one is drawn from each: every zero is as likely as before,
+no row of the matrix has many more than its share, so that the sum varies less, and memory is read in order. A soft
+label is never among them: the part of it that is a zero is always counted.
 """
 
 from __future__ import annotations

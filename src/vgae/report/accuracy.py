@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vgae.baselines import BASELINES
 from vgae.errors import InputError
 from vgae.experiments.accuracy import EXPERIMENT
-from vgae.experiments.measures import TOP
-from vgae.experiments.methods import all_methods
+from vgae.experiments.measures import TOP, by_column
+from vgae.experiments.methods import STACK, all_methods
 from vgae.experiments.published import HARD_NON_LINKS, WITH_FEATURES, WITHOUT_FEATURES, Published
 from vgae.experiments.results import Archive, Result, standard_error
 from vgae.io.catalog import DATASETS
@@ -40,6 +41,9 @@ LINKED = """The same test pairs without those, links or non-links, that have a n
 """
 TOP_OF_THE_LIST = """Precision@100 / precision@1000 over all pairs of nodes, links for training and validation left out.
 Where there are fewer test links than places, no method can reach 100: the last row has what is possible.
+"""
+BASES = """The stack / the best of its columns of evidence, each alone, at the top among the pairs of the first stage /
+the best of the baselines that were run on the same splits.
 """
 HARD = """MRR / Hits@10 / Hits@20 of each test link among 500 hard non-links, the same for all methods of a split.
 """
@@ -93,6 +97,7 @@ def accuracy_tables(archive: Archive) -> str:
             (),
             TOP_OF_THE_LIST,
         ),
+        _bases_section(scores),
         _section(
             "Hard non-links: MRR / Hits@10 / Hits@20",
             scores.rows(scores.methods, hard, HEART),
@@ -176,6 +181,26 @@ class _Scores:
             text += f" ± {error:.1f}"
         return text if not errors or number == self.num_runs(graph) else f"{text} ({number})"
 
+    def beside_bases(self, graph: str, stack: str, metric: str) -> str | None:
+        """A stack's figure, the best of its columns by name, and the best of the baselines over the same splits."""
+        own = self.values.get((graph, stack, metric))
+        columns = {
+            name.removeprefix(by_column(metric, "")): values
+            for (where, method, name), values in self.values.items()
+            if (where, method) == (graph, stack) and name.startswith(by_column(metric, ""))
+        }
+        if not own or not columns:
+            return None
+        baselines = {
+            name: values[: len(own)]
+            for name in BASELINES
+            if len(values := self.values.get((graph, name, metric), [])) >= len(own)
+        }
+        best = [max(each.items(), key=lambda item: statistics.mean(item[1])) for each in (columns, baselines) if each]
+        return " / ".join(
+            [f"{statistics.mean(own):.1f}", *(f"{statistics.mean(values):.1f} ({name})" for name, values in best)]
+        )
+
     def time_rows(self) -> list[list[str]]:
         """The median seconds of fitting."""
         found = []
@@ -202,6 +227,18 @@ def _section(
     body = [[f"`{row[0]}`" if row[0] in all_methods() else row[0], *row[1:]] for row in rows]
     others = [row for row in others if any(cell != "–" for cell in row[1:])]
     return f"## {title}\n\n" + (f"{words}\n" if words else "") + table(["", *map(_title, graphs)], [*body, *others])
+
+
+def _bases_section(scores: _Scores) -> str:
+    """A stack beside the best of the columns that it is made of, and the best of the baselines."""
+    rows = []
+    for graph in scores.graphs:
+        for stack in (name for name in scores.methods if name.rstrip("*") == STACK):
+            cells = [scores.beside_bases(graph, stack, metric) for metric in ("auc", *PRECISION)]
+            if any(cells):
+                rows.append([f"{_title(graph)}, `{stack}`", *(cell or "–" for cell in cells)])
+    titles = ["", "AUC", *PRECISION]
+    return f"## The stack and what it is made of\n\n{BASES}\n" + table(titles, rows) if rows else ""
 
 
 def _graphs(archive: Archive, scores: _Scores) -> str:
