@@ -120,17 +120,22 @@ def test_sampled_objective_is_unbiased_for_the_dense_one(graph: Graph, decoder: 
     assert abs(draws.mean() - expected) < 4 * draws.std() / 20
 
 
-def test_zeros_are_all_pairs_that_are_no_arc_and_each_as_likely(graph: Graph) -> None:
-    objective = SampledObjective(graph, model_of("source_target"), Weighting(1, 1, 1), "cpu", num_negatives=200_000)
-    zeros = objective.sample_zeros(torch.Generator().manual_seed(0))
+@pytest.mark.parametrize(("num", "draws"), [(1, 60_000), (7, 9000), (100, 1000), (200_000, 1)])
+def test_zeros_are_all_pairs_that_are_no_arc_and_each_as_likely(graph: Graph, num: int, draws: int) -> None:
+    objective = SampledObjective(graph, model_of("source_target"), Weighting(1, 1, 1), "cpu", num_negatives=num)
+    generator = torch.Generator().manual_seed(0)
     counts = np.zeros((SIZE, SIZE))
-    np.add.at(counts, tuple(zeros.numpy().T), 1)
-    ones = graph.directed_adjacency.toarray() > 0
-    np.testing.assert_array_equal(counts == 0, ones | np.eye(SIZE, dtype=bool))
-    expected = 200_000 / (counts > 0).sum()
-    chi_square = ((counts[counts > 0] - expected) ** 2 / expected).sum()
-    freedom = (counts > 0).sum() - 1
-    assert abs(chi_square - freedom) < 5 * np.sqrt(2 * freedom)
+    for _ in range(draws):
+        zeros = objective.sample_zeros(generator)
+        np.add.at(counts, tuple(zeros.numpy().T), 1)
+    is_zero = (graph.directed_adjacency.toarray() == 0) & ~np.eye(SIZE, dtype=bool)
+    np.testing.assert_array_equal(counts > 0, is_zero)
+    expected = num * draws / is_zero.sum()
+    chi_square = ((counts[is_zero] - expected) ** 2 / expected).sum()
+    freedom = is_zero.sum() - 1
+    assert chi_square < freedom + 5 * np.sqrt(2 * freedom)  # less where one of each part of the zeros is drawn
+    rows, shares = np.bincount(zeros[:, 0].numpy(), minlength=SIZE), num * is_zero.sum(axis=1) / is_zero.sum()
+    assert (np.abs(rows - shares) < 2).all()  # no row has more than its share
 
 
 def test_a_symmetric_decoder_has_the_labels_of_the_undirected_graph(graph: Graph) -> None:

@@ -300,9 +300,9 @@ def test_squared_error_of_the_gradient_falls_twentyfold(graph: Graph) -> None:
 def test_default_number_of_pairs(graph: Graph) -> None:
     weights = Weighting.named("paper", graph)
     assert SampledObjective(graph, model_with(None), weights, "cpu").num_negatives == FEWEST_PAIRS
-    large = stochastic_block_model(3000, 3, seed=0)
-    model = Config(latent_dim=2, hidden_dim=2).composition.build(3000, torch.Generator().manual_seed(0))
-    assert SampledObjective(large, model, weights, "cpu").num_negatives == 3000
+    large = stochastic_block_model(12_000, 3, seed=0)
+    model = Config(latent_dim=2, hidden_dim=2).composition.build(12_000, torch.Generator().manual_seed(0))
+    assert SampledObjective(large, model, weights, "cpu").num_negatives == 12_000
     assert SampledObjective(large, model, weights, "cpu", control_variate=False).num_negatives == 2 * large.num_edges
     assert SampledObjective(large, model, weights, "cpu", num_negatives=7).num_negatives == 7
 

@@ -73,12 +73,11 @@ class AllPairs:
     def means(self) -> tuple[Tensor, Tensor, Tensor]:
         """E w, E w·s and E w·s² over all pairs of two nodes; the first and the last may be too large by rounding."""
         weight, s = (self.weights[0] + self.weights[1]).double(), self.diagonal.detach().double()
-        on_diagonal = torch.stack([weight.sum(), weight @ s, weight @ (s * s)])
-        rounding = ROUNDING * torch.finfo(self.dtype).eps * on_diagonal
-        rounding[1] = 0
+        exact = 1 - ROUNDING * torch.finfo(self.dtype).eps
         num_pairs = max(1, self.factors.num_nodes * (self.factors.num_nodes - 1))
-        w, ws, wss = ((self.sums.weighted(*self.weights) - on_diagonal + rounding) / num_pairs).unbind()
-        return w, ws, wss
+        w, ws, wss = self.sums.weighted(*self.weights).unbind()
+        w, ws, wss = w - exact * weight.sum(), ws - weight @ s, wss - exact * (weight @ (s * s))
+        return w / num_pairs, ws / num_pairs, wss / num_pairs
 
 
 class ControlVariate:
