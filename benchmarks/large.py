@@ -11,7 +11,7 @@ blocks of rows, those of the heuristics by counting scores in sparse products. A
 stopped, and is printed as that.
 
     python benchmarks/large.py [--file dependent-packages-2.2.2.tgz] [--nodes 20000] [--iterations 200] [--model vgae]
-                               [--directed] [--folder DIR] [--limit 3600] [-- further options of vgae train]
+                               [--directed] [--folder DIR] [--limit 3600] [--no-all-pairs] [-- options of vgae train]
 
 --nodes K takes the K packages with most links, for a try. --folder keeps the table and the run. With --directed, links
 go from a package to what it depends on; `-- --encoder directed --decoder source_target` then learns their directions.
@@ -206,10 +206,11 @@ def resident_bytes() -> int:
 
 @dataclass(frozen=True)
 class Took:
-    """What a process printed as JSON, the seconds that it ran and the peak of its memory; None if it was stopped."""
+    """What a process printed as JSON (None if it was stopped), the time that it and its threads took, and its peak."""
 
     found: Result | None
     seconds: float
+    cpu_seconds: float
     peak: int
 
 
@@ -232,7 +233,8 @@ def run_process(command: Sequence[str], limit: float) -> Took:
         if process.returncode and not is_stopped:
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}.")
         output.seek(0)
-        return Took(None if is_stopped else json.loads(output.read()), seconds, usage.ru_maxrss * 1024)
+        found = None if is_stopped else json.loads(output.read())
+        return Took(found, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
 
 @dataclass(frozen=True)
@@ -252,7 +254,9 @@ class Runner:
     def _run(self, title: str, command: Sequence[str]) -> Result | None:
         took = run_process(command, self.limit)
         words = f"{took.seconds:8.1f} s" if took.found is not None else f"stopped after {took.seconds:.0f} s"
-        print(f"{title:<24}{words}, peak {took.peak / 1e9:.2f} GB", flush=True)
+        print(
+            f"{title:<24}{words} ({took.cpu_seconds:.1f} s of the processor), peak {took.peak / 1e9:.2f} GB", flush=True
+        )
         return None if took.found is None else took.found | {"peak": took.peak}
 
 
@@ -293,12 +297,13 @@ def beside_plan(plan: Result, trained: Result, run: Path, resident: int) -> None
     )
 
 
-def compare(runner: Runner, run: Path, names: Sequence[str]) -> None:
+def compare(runner: Runner, run: Path, *, all_pairs: bool) -> None:
     """Print AUC, AP and precision of the model and of the heuristics."""
     rows = []
-    for name in (MODEL, *names):
+    for name in (MODEL, *HEURISTICS):
         scores = runner.stage(score, str(run), name, title=f"scores of {name}") or {}
-        scores |= runner.stage(top_of, str(run), name, title=f"all pairs by {name}") or {}
+        if all_pairs:
+            scores |= runner.stage(top_of, str(run), name, title=f"all pairs by {name}") or {}
         metrics = ("auc", "ap", *(f"precision@{k}" for k in TOP))
         rows.append((name, *(f"{100 * scores[key]:.1f}" if key in scores else "" for key in metrics)))
     print()
@@ -330,7 +335,7 @@ def whole_way(options: argparse.Namespace, folder: Path) -> None:
     judged = runner.stage(judge, str(run), title="verdict")
     if judged is not None:
         print(f"loaded in {judged['load']:.1f} s, judged in {judged['verdict']:.1f} s\n{judged['text']}\n", flush=True)
-    compare(runner, run, tuple(HEURISTICS))
+    compare(runner, run, all_pairs=options.all_pairs)
     links = runner.command("recommend", str(run), "--top", str(options.top))
     if links is None:
         return
@@ -353,6 +358,7 @@ def main() -> None:
     parser.add_argument("--directed", action="store_true", help="links go from a package to what it depends on")
     parser.add_argument("--folder", type=Path, help="where the table and the run stay  [default: nowhere]")
     parser.add_argument("--limit", type=float, default=3600, help="seconds after which a stage is stopped")
+    parser.add_argument("--no-all-pairs", dest="all_pairs", action="store_false", help="leave precision at K out")
     parser.add_argument("--top", type=int, default=20, help="links to recommend")
     parser.add_argument("--stage", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("options", nargs="*", help="further options of vgae train and vgae plan, after --")

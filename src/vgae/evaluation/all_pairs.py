@@ -39,6 +39,7 @@ from vgae.ops import Best, Block, Excluded, LogitRows, blocks_of
 from vgae.ops.rows import BLOCK
 
 MOST_PAIRS = 500_000_000  # candidates that are counted in a histogram; of more, those of so many random rows
+MOST_RANKED = 20_000_000_000  # candidates that the command ranks without being asked twice
 TOP = (10, 100, 1000)
 HITS = (1, 10, 50, 100)
 FIRST_STAGE_RECALL = "first_stage_recall"  # share of the links that the first stage of a scorer has found
