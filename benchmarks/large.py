@@ -6,9 +6,9 @@ those that depend on it, some 304,000 names and 2.3 million dependencies; the sc
 
 Every stage is a process of its own, so that the peak of its memory is its own: `vgae plan`, `vgae train` and
 `vgae recommend` as anybody would run them, the others by this script. What the plan predicted stands beside what the
-training took. AUC and AP are on all test pairs. Precision@K is exact, over all pairs that are not known: rows that cannot
-have one of the best pairs, by the lengths of the model's factors or by the weights of a node's neighbours, are passed
-over, and of equal scores of cn, aa and ra the smaller indices come first. A stage that takes longer than --limit is
+training took. AUC and AP are on all test pairs. Precision@K is exact, over all pairs that are not known; rows that
+cannot have one of the best pairs, by the lengths of the model's factors or by the weights of a node's neighbours, are
+passed over. Of equal scores of cn, aa and ra the smaller indices come first. A stage that takes longer than --limit is
 stopped, and is printed as that.
 
     python benchmarks/large.py [--file dependent-packages-2.2.2.tgz] [--nodes 20000] [--iterations 200] [--model vgae]
