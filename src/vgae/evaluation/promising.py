@@ -65,7 +65,8 @@ class _Bounds:
         """For each row, what no logit of it exceeds; of symmetric ones, none from the diagonal on."""
         longest, largest = self._from_here(self.right, symmetric), self._from_here(self.column_bias, symmetric)
         loss = SLACK * (self.left * longest + self.row_bias.abs() + self._from_here(self.column_bias.abs(), symmetric))
-        return self.left * longest + self.row_bias + largest + loss
+        bound: Tensor = self.left * longest + self.row_bias + largest + loss
+        return bound
 
     def enough(self, excluded: Excluded, *, symmetric: bool, top: int) -> float:
         """A logit that at least `top` candidates have, found among the rows with the highest bounds."""
