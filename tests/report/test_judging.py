@@ -170,8 +170,11 @@ def test_work_is_limited_and_that_is_said(split: vgae.LinkSplit, monkeypatch: py
     assert "precision@10" in found.heuristics["pa"]
     monkeypatch.setattr(comparing, "MOST_NODES", 100)
     found = compare(model, split)
-    assert "left out for more than 100 nodes" in found.notes[1]
+    assert found.notes[1].endswith("left out for more than 100 nodes; vgae evaluate computes it.")
     assert found.columns == ("auc", "ap")
+    monkeypatch.setattr(comparing, "MOST_RANKED", 300 * 299 // 2 - 1)  # of which the command leaves it out too
+    found = compare(model, split)
+    assert found.notes[1].endswith("left out for more than 100 nodes; model.evaluate in Python computes it.")
 
 
 def test_a_star_of_many_leaves_is_judged_within_bounds() -> None:

@@ -27,7 +27,7 @@ from vgae.baselines.heuristics import (
 from vgae.baselines.pagerank import Walks
 from vgae.baselines.paths import Paths
 from vgae.errors import InputError
-from vgae.evaluation.all_pairs import Candidates, ListScorer, Ranker, recall_of, sweep, top_metrics
+from vgae.evaluation.all_pairs import MOST_RANKED, Candidates, ListScorer, Ranker, recall_of, sweep, top_metrics
 from vgae.evaluation.bootstrap import ERRORS, Difference, bootstrap
 from vgae.evaluation.evaluate import RowScorer, Scorer
 from vgae.evaluation.metrics import Scores, auc_and_ap
@@ -296,7 +296,8 @@ class _Top:
         is_fast = isinstance(scorer, ListScorer) or isinstance(scorer.rows(), Factors)
         most = MOST_NODES if is_fast else MOST_NODES_PAIR_BY_PAIR
         if self.graph.num_nodes > most:
-            return {}, (f"Precision at K is left out for more than {most:,} nodes; vgae evaluate computes it.",)
+            how = "vgae evaluate" if self.graph.num_candidate_pairs <= MOST_RANKED else "model.evaluate in Python"
+            return {}, (f"Precision at K is left out for more than {most:,} nodes; {how} computes it.",)
         found = sweep(scorer, self.candidates, self.links, max(self.wanted))
         metrics = top_metrics(found.best, found.marked, self.wanted)
         precision = {name: value for name, value in metrics.items() if name.startswith("precision")}

@@ -13,6 +13,7 @@ from vgae.errors import InputError
 from vgae.estimators.baseline import fitted_of
 from vgae.estimators.links import LinkPredictor
 from vgae.estimators.stacked import StackPredictor
+from vgae.evaluation.all_pairs import MOST_RANKED
 from vgae.evaluation.evaluate import evaluate_split, score_held_out
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
@@ -34,8 +35,6 @@ from vgae.runs.run import Run
 from vgae.runs.stack_run import StackRun
 from vgae.screen import note, print_line
 from vgae.words import count
-
-MOST_RANKED = 20_000_000_000  # pairs; two cores rank so many in a few minutes
 
 
 def evaluate(run_folder: RunFolder, protocol: ProtocolOptions, labels: LabelOptions, as_json: Json = False) -> None:
@@ -86,7 +85,9 @@ def _ranked(fitted: LinkPredictor, links: Pairs) -> dict[str, float]:
     """The ranking of all pairs, unless that would take hours."""
     num_pairs = fitted.graph_.num_candidate_pairs
     if num_pairs > MOST_RANKED and not isinstance(fitted, StackPredictor):
-        note(f"precision@K is left out: there are {num_pairs:,} pairs; model.evaluate in Python ranks them all")
+        note(
+            f"precision@K is left out: there are {num_pairs:,} pairs; model.evaluate in Python ranks them all, in hours"
+        )
         return {}
     return fitted.rank_all_pairs(links)
 

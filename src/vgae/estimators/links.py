@@ -21,13 +21,14 @@ from vgae.evaluation.evaluate import score_held_out
 from vgae.evaluation.held_out import check_held_out, num_links_among
 from vgae.evaluation.histogram import Histogram
 from vgae.evaluation.metrics import auc_and_ap, link_metrics
+from vgae.evaluation.promising import best_of_all
 from vgae.evaluation.reliability import Reliability, joined, reliability
 from vgae.graph.graph import Graph
 from vgae.graph.lookup import find_nodes, find_pairs
 from vgae.graph.pairs import AnyArray, Pairs, contains, distinct
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.io.frames import links_table, pandas_frame
-from vgae.ops import LogitRows, top_of_all, top_of_each_row
+from vgae.ops import LogitRows, top_of_each_row
 from vgae.options import whole_number
 from vgae.words import count
 
@@ -317,7 +318,7 @@ class LinkPredictor:
         rows = self.rows()
         excluded = self.candidates().excluded(rows.device)
         if chosen is None:
-            found = top_of_all(rows, top=k, symmetric=self.symmetric, excluded=excluded)
+            found = best_of_all(rows, top=k, symmetric=self.symmetric, excluded=excluded)
         else:
             found = top_of_each_row(rows, top=k, rows=chosen, excluded=excluded)
         return found.pairs.cpu().numpy(), found.logits.cpu().numpy()

@@ -33,12 +33,14 @@ from torch import Tensor
 
 from vgae.evaluation.evaluate import RowScorer, Scorer
 from vgae.evaluation.histogram import Counter, Histogram
+from vgae.evaluation.promising import promising_blocks
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import IntArray, Pairs, canonical
 from vgae.ops import Best, Block, Excluded, LogitRows, blocks_of
 from vgae.ops.rows import BLOCK
 
 MOST_PAIRS = 500_000_000  # candidates that are counted in a histogram; of more, those of so many random rows
+MOST_RANKED = 20_000_000_000  # candidates that the command ranks without being asked twice
 TOP = (10, 100, 1000)
 HITS = (1, 10, 50, 100)
 FIRST_STAGE_RECALL = "first_stage_recall"  # share of the links that the first stage of a scorer has found
@@ -75,7 +77,10 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """What one sweep over all candidates finds: the best, and the logits of marked pairs."""
+    """What one sweep over all candidates finds: the best, and the logits of marked pairs.
+
+    Those of marked pairs that are worse than all of the best may be minus infinity.
+    """
 
     best: Best
     marked: Tensor
@@ -111,7 +116,7 @@ Ranker = RowScorer | ListScorer  # whatever can rank all pairs, or those of a fi
 
 
 def sweep(scorer: Ranker, candidates: Candidates, marked: Pairs, top: int) -> Sweep:
-    """Look at every candidate once; marked pairs are candidates themselves."""
+    """Look at every candidate that could be among the best; marked pairs are candidates themselves."""
     if isinstance(scorer, ListScorer):
         return sweep_list(scorer.listed(candidates, top), candidates, marked, top)
     source = scorer.rows()
@@ -120,7 +125,7 @@ def sweep(scorer: Ranker, candidates: Candidates, marked: Pairs, top: int) -> Sw
     places = _Places(marked, source, symmetric=each_once)
     best = Best(top, source.device, ties=True)
     with torch.no_grad():
-        for block in blocks_of(source, excluded, symmetric=each_once):
+        for block in promising_blocks(source, excluded, symmetric=each_once, top=top):
             best.add(block)
             places.read(block)
     return Sweep(best, places.logits)
