@@ -37,6 +37,8 @@ KINDS = {
     "vgae, exact": replace(CONFIG, objective="exact"),
     "vgae, sampled": replace(CONFIG, objective="sampled"),
     "gae, sampled, plain": replace(CONFIG, model="gae", objective="sampled", control_variate="off"),
+    "vgae, batches": replace(CONFIG, batch_size=30),
+    "gae, batches, drawn zeros": replace(CONFIG, model="gae", batch_size=50, num_negatives=100),
     "gae, auto": replace(CONFIG, model="gae"),
     "early stopping": replace(CONFIG, iterations=60, eval_every=2, early_stopping=4, learning_rate=0.1),
 }

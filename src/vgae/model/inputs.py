@@ -40,6 +40,7 @@ class EncoderInputs:
     layout: Layout | None = None
     generator: torch.Generator | None = None
     kept: Tensor | None = None
+    hops_done: int = 0  # how often the features have been multiplied by Ã already
 
     @classmethod
     def from_graph(cls, graph: Graph, device: torch.device | str = "cpu") -> EncoderInputs:
