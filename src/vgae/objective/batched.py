@@ -88,11 +88,10 @@ class BatchedObjective(Objective):
         self.weighting, self.options, self.batch = weighting, options or LossOptions(), batch
         self.neighbourhoods, self.device = neighbourhoods, torch.device(neighbourhoods.device)
         graph = graph.as_scored(symmetric=model.decoder.symmetric)
-        soft = self.options.observed.labels(graph) is not None
-        self.soft = soft
-        self.ones: sp.csr_array = (
-            graph.directed_adjacency if graph.directed else graph.weighted_adjacency if soft else graph.adjacency
-        )
+        self.soft = self.options.observed.labels(graph) is not None
+        self.ones: sp.csr_array = neighbourhoods.propagation  # which has its entries where A + I has its ones
+        if graph.directed or self.soft:
+            self.ones = graph.directed_adjacency if graph.directed else graph.weighted_adjacency
         self.places = np.full(graph.num_nodes, -1, np.int64)
         self.partition = Partition(graph.num_nodes, batch.size)
         self.swept = batch.sweeps(factorised=model.decoder.factorised)
@@ -142,8 +141,9 @@ class BatchedObjective(Objective):
     def part(self, nodes: Nodes, generator: torch.Generator) -> Part:
         """What a step needs to know about these nodes."""
         rows = self.ones[nodes]
-        starts, others, labels = rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
-        sources = np.repeat(np.arange(len(nodes)), np.diff(starts))
+        sources, others, labels = np.repeat(np.arange(len(nodes)), np.diff(rows.indptr)), rows.indices, rows.data
+        off_diagonal = nodes[sources] != others
+        sources, others, labels = sources[off_diagonal], others[off_diagonal], labels[off_diagonal]
         self.places[nodes] = np.arange(len(nodes))
         local = self.places[others]
         inside = np.stack([sources, local], axis=1)[local >= 0]

@@ -45,8 +45,8 @@ class GCNEncoder(LayeredEncoder):
     def forward(self, inputs: EncoderInputs) -> dict[str, Tensor]:
         """The output of each head, by name."""
         spec = self.spec
-        projected = project(inputs, self.input_weight, unit_rows=spec.unit_rows, dropout=spec.dropout)
-        hidden = torch.relu(propagate(inputs, projected, 1 - inputs.hops_done))
+        hidden = project(inputs, self.input_weight, unit_rows=spec.unit_rows, dropout=spec.dropout)
+        hidden = torch.relu(propagate(inputs, hidden, 1 - inputs.hops_done))
         for weight in self.hidden_weights:
             layer = torch.relu(inputs.propagation @ (inputs.dropout(hidden, spec.dropout) @ weight))
             hidden = first_rows(hidden, layer) + layer if spec.residual else layer
