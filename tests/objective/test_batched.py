@@ -122,15 +122,15 @@ def test_drawn_ones_stand_for_all_ones_of_a_part(graph: Graph) -> None:
     """Each is as likely as the others, and what they count for adds up to all of them."""
     made = Made(graph, 4, {"model": "gae"})
     nodes, draws = np.array([0, 2, 3, 5]), generator()
-    rows = made.batched.ones[nodes].tocoo()
-    counts = dict.fromkeys(zip(rows.row.tolist(), rows.col.tolist(), strict=True), 0)
+    linked = graph.adjacency[nodes].tocoo()
+    counts = dict.fromkeys(zip(linked.row.tolist(), linked.col.tolist(), strict=True), 0)
     for _ in range(1000):
         part = made.batched.part(nodes, draws)
-        assert len(part.ones) == 4 < rows.nnz
-        assert float(part.weights.sum()) == pytest.approx(2 * rows.nnz)  # in one of two parts
+        assert len(part.ones) == 4 < linked.nnz
+        assert float(part.weights.sum()) == pytest.approx(2 * linked.nnz)  # in one of two parts
         for source, target in part.ones.tolist():
             counts[source, int(part.targets[target])] += 1
-    expected = 4000 / rows.nnz
+    expected = 4000 / linked.nnz
     assert all(abs(count - expected) < 5 * expected**0.5 for count in counts.values())
     assert sum(counts.values()) == 4000
 

@@ -207,15 +207,12 @@ def normalized_adjacency(graph: Graph) -> sp.csr_array:
     matrix = _with_loops(graph)
     starts, columns, scale = matrix.indptr, matrix.indices, 1 / np.sqrt(matrix.sum(axis=1))
     data = matrix.data if matrix.dtype == np.float32 else np.empty(matrix.nnz, np.float32)
-    for first in range(
-        0, graph.num_nodes, BLOCK
-    ):  # so that what belongs to entries is there for some of them at a time
+    for first in range(0, graph.num_nodes, BLOCK):  # so that scales are there for some entries at a time
         last = min(first + BLOCK, graph.num_nodes)
         entries = slice(int(starts[first]), int(starts[last]))
         own = np.repeat(scale[first:last], np.diff(starts[first : last + 1]))
-        data[entries] = matrix.data[entries] * (
-            own * scale[columns[entries]]
-        )  # in this order symmetric to the last bit
+        scales = own * scale[columns[entries]]
+        data[entries] = matrix.data[entries] * scales  # in this order it is symmetric to the last bit
     return sp.csr_array((data, columns, starts), shape=matrix.shape)
 
 
