@@ -27,6 +27,7 @@ import numpy as np
 import vgae
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.machine import describe_machine
+from vgae.objective.cost import memory_on
 from vgae.train.callbacks import Checkpointer
 from vgae.train.config import Config
 from vgae.train.job import Job
@@ -79,7 +80,7 @@ def measure(num_nodes: int, kind: str, batch_size: int | None) -> dict[str, floa
     return {
         "seconds": float(np.median(np.diff(clock.times))),
         "bytes": resident("VmHWM") - before,
-        "planned": workload(job).memory_needed("sampled").host,
+        "planned": memory_on(workload(job), "sampled", job.device).host,
     }
 
 

@@ -12,11 +12,10 @@ from vgae.graph.graph import Graph
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs, Layout
 from vgae.model.neighbourhoods import Neighbourhoods
-from vgae.objective import batched
 from vgae.objective.base import Objective
-from vgae.objective.batched import BatchedObjective, BatchOptions, drawn_zeros
+from vgae.objective.batched import BatchedObjective, drawn_zeros
 from vgae.objective.exact import ExactObjective
-from vgae.objective.partition import Partition
+from vgae.objective.partition import BatchOptions, Partition
 from vgae.objective.weighting import LossTerms
 from vgae.train.config import Config
 
@@ -98,13 +97,10 @@ def test_a_part_of_all_nodes_is_the_exact_objective(graph: Graph, case: str) -> 
 
 
 @pytest.mark.parametrize("case", ["gae", "biases", "directions", "no diagonal", "soft labels", "true bound"])
-def test_the_mean_over_all_parts_is_the_exact_objective(
-    graph: Graph, case: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_mean_over_all_parts_is_the_exact_objective(graph: Graph, case: str) -> None:
     """Over all 70 choices of four nodes, each as likely as the others to be a part of a random partition."""
-    monkeypatch.setattr(batched, "ONES", 100)  # all ones of a part's rows
     posterior = {} if CASES[case].get("model") == "gae" else {"posterior": "delta"}
-    made = Made(graph, 4, CASES[case] | posterior)
+    made = Made(graph, 4, CASES[case] | posterior, ones=100)  # all ones of a part's rows
     assert made.batched.partition.num_parts == 2
     assert_same(mean_of([made.by(nodes) for nodes in combinations(range(8), 4)]), made.of(made.exact))
 

@@ -7,8 +7,8 @@ is in B with probability 1/m, and
 
 have R and Σ_i KL_i as their expectations, and so have their gradients: embeddings are those of the whole graph, because
 the encoder sees all that they depend on (vgae.model.neighbourhoods). Of the ones in B's rows, whose other ends may be
-anywhere, there are as many as `ONES` for each node of B: if there are more, they are divided, row by row, into parts of
-the same size and one is drawn from each. With one part the step is that of the exact objective.
+anywhere, one is taken for each node of B: if there are more, they are divided, row by row, into as many parts of the
+same size, and one is drawn from each. With one part of nodes all are taken, and the step is the exact objective's.
 
 The zeros in B are summed up all (exactly, in tiles) where B is small and the decoder has factors. Else M of them are
 drawn, with the control variate over B's own pairs.
@@ -33,32 +33,12 @@ from vgae.model.inputs import EncoderInputs
 from vgae.model.neighbourhoods import Neighbourhoods
 from vgae.objective.base import LossOptions, Objective, total_kl
 from vgae.objective.collapse import num_active_dimensions
-from vgae.objective.partition import Partition
-from vgae.objective.variate import FEWEST_PAIRS, AllPairs, ControlVariate
+from vgae.objective.partition import BatchOptions, Partition
+from vgae.objective.variate import AllPairs, ControlVariate
 from vgae.objective.weighting import LossTerms, Weighting
 from vgae.ops import Factors, all_pairs_softplus
 
 Nodes = npt.NDArray[np.int64]
-ONES = 1.0  # of A, that a step takes for each of its nodes
-MOST_SWEPT = 8192  # nodes of a part, up to which all of its pairs are summed up
-
-
-@dataclass(frozen=True)
-class BatchOptions:
-    """How steps over parts of a graph are made."""
-
-    size: int
-    num_negatives: int | None = None  # None: all pairs of a part that is small
-    control_variate: bool = True
-
-    def sweeps(self, *, factorised: bool) -> bool:
-        """Whether all zeros of a part are summed up."""
-        return factorised and self.num_negatives is None and self.size <= MOST_SWEPT
-
-    @property
-    def num_pairs(self) -> int:
-        """M, where zeros are drawn."""
-        return self.num_negatives or max(self.size, FEWEST_PAIRS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +148,7 @@ class BatchedObjective(Objective):
 
     def _chosen(self, num_ones: int, num_nodes: int, generator: torch.Generator) -> Nodes | None:
         """Places among the ones of a part's rows, one drawn from each of as many parts; None where all are taken."""
-        num = int(ONES * num_nodes)
+        num = int(self.batch.ones * num_nodes)
         if self.partition.num_parts == 1 or num_ones <= num:
             return None
         draws = torch.rand(num, dtype=torch.float64, generator=generator, device=generator.device).cpu().numpy()

@@ -6,6 +6,7 @@ with probability Σ_p b_p (b_p - 1) / (n N (N - 1)). What a step sums up is divi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -13,8 +14,30 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from vgae.objective.variate import FEWEST_PAIRS
+
 STATE = torch.Size([2])
 SEEDS = 2**31  # torch's generator knows only 32 bits of a seed
+MOST_SWEPT = 8192  # nodes of a part, up to which all of its pairs are summed up
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How steps over parts of a graph are made."""
+
+    size: int
+    num_negatives: int | None = None  # None: all pairs of a part that is small
+    control_variate: bool = True
+    ones: float = 1.0  # of A, that a step takes for each of its nodes
+
+    def sweeps(self, *, factorised: bool) -> bool:
+        """Whether all zeros of a part are summed up."""
+        return factorised and self.num_negatives is None and self.size <= MOST_SWEPT
+
+    @property
+    def num_pairs(self) -> int:
+        """M, where zeros are drawn."""
+        return self.num_negatives or max(self.size, FEWEST_PAIRS)
 
 
 class Partition:

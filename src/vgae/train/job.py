@@ -13,7 +13,7 @@ from vgae.evaluation.held_out import check_held_out, require_unseen
 from vgae.graph.graph import Graph
 from vgae.graph.split import HeldOut
 from vgae.model.autoencoder import AutoEncoder
-from vgae.objective.batched import BatchOptions
+from vgae.objective.partition import BatchOptions
 from vgae.train.config import Config, choose_device
 
 

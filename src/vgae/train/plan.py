@@ -41,6 +41,7 @@ def workload(job: Job, *, checkpoints: bool = False) -> Workload:
         mask_links=config.mask_links > 0,
         early_stopping=config.early_stopping is not None,
         checkpoints=checkpoints,
+        batch=job.batch,
     )
 
 
