@@ -87,7 +87,7 @@ def measure(num_nodes: int, kind: str, batch_size: int | None) -> dict[str, floa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="+", default=[200_000])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[2_000, 10_000])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[2_000, 10_000])
     parser.add_argument("--kinds", nargs="+", default=["dense"], choices=("dense", "mapped", "none"))
     parser.add_argument("--no-full", action="store_true")
     given = parser.parse_args()

@@ -107,9 +107,9 @@ def test_training_can_be_continued_from_every_iteration(
         assert whole.best_iteration < whole.history[-1].iteration < config.iterations
 
 
-def test_killed_at_twenty_random_moments(tmp_path: Path) -> None:
+def test_killed_at_random_moments(tmp_path: Path) -> None:
     found = killing("moments", tmp_path)
-    assert sum(kind["kills"] for kind in found.values()) == 20
+    assert sum(kind["kills"] for kind in found.values()) == 24
     assert {name: kind["different"] for name, kind in found.items() if kind["different"]} == {}
     assert len({iteration for kind in found.values() for iteration in kind["resumed_at"]}) > 5
     assert found["early stopping"]["iterations"] < found["exact VGAE"]["iterations"]
