@@ -119,6 +119,10 @@ def test_products_and_lengths_are_computed_some_rows_at_a_time(monkeypatch: pyte
 def test_sparse_features_are_propagated_once_unless_that_fills_them(tmp_path: Path) -> None:
     graph = graph_of("sparse", tmp_path)
     without, spec = graph.without_features(), spec_of("gcn")
-    complete = Graph.from_edges([[i, j] for i in range(40) for j in range(i)], num_nodes=40, features=graph.features)
-    for each, hops_done in ((graph, 1), (without, 1), (complete, 0)):
+    pairs = [[i, j] for i in range(40) for j in range(i)]
+    complete, wide = (
+        Graph.from_edges(pairs, num_nodes=40, features=features)
+        for features in (graph.features, sp.csr_array(sp.eye_array(40)))
+    )
+    for each, hops_done in ((graph, 1), (without, 1), (complete, 1), (wide, 0)):
         assert Neighbourhoods(Layout(each, "cpu"), spec).hops_done == hops_done

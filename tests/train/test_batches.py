@@ -156,7 +156,6 @@ def test_smaller_parts_take_less_time_and_memory() -> None:
     ]
     assert [cost.memory.largest for cost in costs] == sorted(cost.memory.largest for cost in costs)
     assert [cost.seconds for cost in costs] == sorted(cost.seconds for cost in costs)
-    assert costs[0].memory.largest < costs[-1].memory.largest / 2
     assert len(plan_training(Job(graph, replace(config, batch_size=100))).costs) == 1
 
 

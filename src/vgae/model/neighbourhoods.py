@@ -149,6 +149,7 @@ def _prepared(layout: Layout, encoder: EncoderSpec, propagation: sp.csr_array, *
         features: Any = layout.graph.normalized("rows").features if unit_rows else given
         # Of ÃX as a sparse matrix, were no column shared by neighbours; Ã has as many entries in a column as in a row.
         filled = np.diff(propagation.indptr).astype(np.int64) @ np.diff(features.indptr)
+        filled = min(filled, features.shape[0] * features.shape[1])
         if not fixed or filled > MOST_FILLED * features.nnz:
             return features, 0
         return sp.csr_array(propagation @ features), 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from vgae.model.neighbourhoods import MOST_FILLED
 from vgae.objective.partition import BatchOptions
 from vgae.objective.workload import FLOAT, INT, NUMBERS_PER_PAIR, Memory, Workload, with_gaps
 
@@ -36,9 +37,11 @@ class BatchCost:
     @cached_property
     def hops_done(self) -> int:
         """Hops that are made once; of sparse features and of I, one."""
-        fixed = self.work.composition.encoder.fixed_hops
-        dense = self.work.num_features and not self.work.sparse_features
-        return fixed if dense else min(fixed, 1)
+        work, fixed = self.work, self.work.composition.encoder.fixed_hops
+        if not work.sparse_features:
+            return fixed if work.num_features else min(fixed, 1)
+        filled = min((self.degree + 1) * work.feature_entries, work.num_nodes * work.num_features)
+        return min(fixed, 1) if filled <= MOST_FILLED * work.feature_entries else 0
 
     @cached_property
     def num_ones(self) -> float:
@@ -61,13 +64,20 @@ class BatchCost:
         return sum(self.reached[:-1]) * (self.degree + 1)
 
     @cached_property
+    def features_per_node(self) -> float:
+        """Numbers of X, or of ÃX, for a node."""
+        work = self.work
+        if not work.num_features:
+            return self.degree + 1 if self.hops_done else 1.0
+        share = work.feature_entries / (work.num_nodes * work.num_features)
+        if work.sparse_features and self.hops_done:
+            share = 1 - (1 - share) ** (self.degree + 1)
+        return share * work.num_features
+
+    @property
     def feature_entries(self) -> float:
         """Numbers of X, or of ÃX, that a step takes."""
-        work, filled = self.work, self.degree + 1 if self.hops_done else 1
-        if not work.num_features:
-            return self.reached[-1] * filled
-        per_node = work.feature_entries / work.num_nodes
-        return self.reached[-1] * per_node * (filled if work.sparse_features else 1)
+        return self.reached[-1] * self.features_per_node
 
     @property
     def is_swept(self) -> bool:
@@ -116,8 +126,7 @@ class BatchCost:
         work = self.work
         if self._is_dense:
             return FLOAT * work.feature_entries if self.hops_done or work.encoder.unit_rows else 0.0
-        filled = self.degree + 1 if self.hops_done else 1
-        return 3 * 2 * FLOAT * work.feature_entries * filled
+        return 3 * 2 * FLOAT * work.num_nodes * self.features_per_node if work.num_features else 0.0
 
     def _step(self) -> float:
         """Activations, gradients, and the part of the graph, both ways."""
