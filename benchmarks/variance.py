@@ -2,7 +2,7 @@
 
 The squared error of the gradient of the zeros' part of the loss, Σ_{L_ij = 0} softplus(s_ij), relative to the exact
 gradient of that part, averaged over draws, at one draw of the embeddings: in the embeddings, and in all weights of the
-encoder. Both draw M zeros; the control variate knows what its step before has drawn. M is N, the default, unless it is
+encoder. Both draw M zeros; the control variate knows what its step before has drawn. M is N unless it is
 given.
 
 The models are the paper's, trained by the exact objective for 20 and for 200 iterations.

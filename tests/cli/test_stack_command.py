@@ -207,7 +207,7 @@ def test_a_link_is_explained_base_by_base_and_by_name(folder: Path) -> None:
     shown = run_vgae("explain", "runs/links-stack", *best, "--top", "2", cwd=folder)
     assert shown.returncode == 0, shown.stderr
     assert f"Probability of a link: {found['probability']:.3g} (logit {found['logit']:.3f})." in shown.stdout
-    assert "The logit is the mean of many pairs and what each base adds:" in shown.stdout
+    assert "mean of many pairs (for one of the best, of the best) and what each base adds:" in shown.stdout
     assert f"{best[0]} and {best[1]} are not linked in the training graph" in shown.stdout
     assert "of length three" in shown.stdout
 

@@ -15,6 +15,8 @@ from vgae.evaluation.held_out import have_links
 from vgae.experiments.measures import (
     MOST_WORK,
     TOP,
+    by_column,
+    column_metrics,
     measure,
     precision_of_recommended,
     precision_over_all,
@@ -91,6 +93,16 @@ def test_precision_by_recommendation_is_that_over_all_pairs(split: LinkSplit) ->
     assert precision_of_recommended(model, split) == pytest.approx(expected)
     without = vgae.VGAE(iterations=20, seed=0, device="cpu").fit(split.train)  # it recommends validation links
     assert precision_of_recommended(without, split) != pytest.approx(expected)
+
+
+def test_columns_of_a_stack_are_measured_as_the_baselines_that_they_are(split: LinkSplit) -> None:
+    stack = vgae.Stack(bases="neighbours,ppr", folds=2, seed=0, device="cpu").fit(split.train, validation=split.val)
+    found = column_metrics(stack, split)
+    assert {name.split(" by ")[1] for name in found} == {"cn", "aa", "ra", "ppr"}
+    expected = measure(BASELINES["ppr"](split.train, 0), split)  # 80 nodes: the first stage lists all pairs
+    for name in ("auc", "ap", *(f"precision@{k}" for k in TOP)):
+        assert found[by_column(name, "ppr")] == pytest.approx(expected[name], abs=1e-6)
+    assert found[by_column("auc", "ra")] == pytest.approx(measure(BASELINES["ra"](split.train, 0), split)["auc"])
 
 
 @pytest.mark.parametrize("name", ["cn", "ra", "pa"])

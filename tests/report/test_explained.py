@@ -36,7 +36,7 @@ def test_each_base_is_a_row_and_the_rows_add_up(capsys: pytest.CaptureFixture[st
     assert lines[:8] == [
         "Probability of a link: 0.0625 (logit -1.500).",
         "",
-        "The logit is the mean of many pairs and what each base adds:",
+        "The logit is the mean of many pairs (for one of the best, of the best) and what each base adds:",
         "base          adds  evidence",
         "mean        -4.000",
         "neighbours  +3.000  common neighbours 2, resource allocation 0.25",

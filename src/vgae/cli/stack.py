@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from vgae.cli.opening import OpenedGraph, SplitOptions, open_graph
+from vgae.cli.asked import AskedGraph
+from vgae.cli.opening import SplitOptions, open_graph
 from vgae.cli.options import GraphName, Json, TableOptions, given_options, same_option
 from vgae.cli.preset import scaled
 from vgae.cli.summary import run_summary
@@ -19,11 +20,10 @@ from vgae.evaluation.all_pairs import FIRST_STAGE_RECALL
 from vgae.evaluation.evaluate import linked_metrics, score_held_out
 from vgae.evaluation.held_out import have_links
 from vgae.graph.graph import Graph
-from vgae.graph.split import LinkSplit
 from vgae.io.catalog import DATASETS
 from vgae.machine import describe_machine
 from vgae.objective.cost import duration
-from vgae.options import Options, as_arguments, option
+from vgae.options import Options, option
 from vgae.report.console import print_json, print_scores, print_table
 from vgae.report.verdict import Hints, Verdict, judge
 from vgae.runs.files import CHECKPOINT
@@ -31,7 +31,7 @@ from vgae.runs.make import Destination, Source
 from vgae.runs.make_stack import StackReporter, make_stack_run
 from vgae.runs.stack_progress import StackBar
 from vgae.runs.stack_run import StackRun
-from vgae.screen import note, print_line, shell_line, visible
+from vgae.screen import note, print_line, visible
 from vgae.stack.config import StackConfig
 from vgae.train.config import Config, choose_device
 from vgae.train.job import Job
@@ -62,27 +62,11 @@ class StackJudgingOptions(Options):
     verdict: bool = same_option(JudgingOptions, "verdict")
 
 
-@dataclass(frozen=True, eq=False)
-class AskedStack:
-    """What a training was asked for on the command line."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AskedStack(AskedGraph):
+    """What the training of a stack was asked for."""
 
-    graph: str
     config: StackConfig
-    split_options: SplitOptions
-    tables: TableOptions
-    opened: OpenedGraph
-    split: LinkSplit
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def stem(self) -> str:
-        """What folders of this graph begin with."""
-        return Path(self.opened.name).stem
-
-    @property
-    def has_features(self) -> bool:
-        """Whether there are any to use."""
-        return self.split.train.features is not None
 
     def scaled(self) -> AskedStack:
         """Features of a file with rows of unit length, as for other models, unless it was said how to scale them."""
@@ -94,20 +78,9 @@ class AskedStack:
         remark = f"features normalized by {TUNED_NORMALIZATION}; --normalize none takes them as they are"
         return replace(self, opened=opened, split=split, tables=tables, remarks=(remark,))
 
-    def baseline_line(self, name: str) -> str:
-        """What saves a heuristic as a run, for the shell."""
-        given = [*as_arguments(self.split_options), *as_arguments(self.tables)]
-        return shell_line(["vgae", "baseline", name, self.graph, *given, "--out", f"runs/{self.stem}-{name}"])
-
     def hints(self) -> Hints:
         """What to run next."""
-        return Hints(
-            baseline=self.baseline_line,
-            compare=None,
-            more_test_links="--test 0.2" if self.split_options.test_links is None else "more rows in --test-links",
-            uses_features=self.config.features and self.has_features,
-            has_features=self.has_features,
-        )
+        return self.hints_for(uses_features=self.config.features)
 
 
 def train(
@@ -123,7 +96,7 @@ def train(
     """Train a stack on a graph, score it, save it, and say how it compares."""
     choose_device(config.device)
     opened = open_graph(graph, tables, split.time)
-    asked = AskedStack(graph, config, split, tables, opened, split.apply(opened)).scaled()
+    asked = AskedStack(graph, split, tables, opened, split.apply(opened), config=config).scaled()
     suffix = "" if config.features else "-no-features"
     folder = output.out or Path("runs") / f"{asked.stem}-{model}{suffix}"
     to = Destination(folder, output.overwrite, output.resume)

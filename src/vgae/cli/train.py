@@ -79,7 +79,7 @@ def train(
     config = preset.apply_file(config)
     choose_device(config.device)
     opened = open_graph(graph, tables, split.time)
-    asked = Asked(graph, config, split, tables, opened, split.apply(opened))
+    asked = Asked(graph, split, tables, opened, split.apply(opened), config=config)
     to = Destination(_folder(asked, output, preset, judging), output.overwrite, output.resume, output.checkpoint_every)
     settled = settle(asked, preset, to, quiet=as_json)
     asked = settled.asked

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
+from vgae.cli.asked import AskedGraph
 from vgae.cli.exits import same_command
-from vgae.cli.opening import OpenedGraph, SplitOptions
-from vgae.cli.options import TableOptions
 from vgae.errors import InputError, TrainingError
 from vgae.evaluation.evaluate import RowScorer
 from vgae.graph.features import normalize, row_lengths
-from vgae.graph.split import LinkSplit
 from vgae.io.catalog import DATASETS
 from vgae.options import as_arguments
 from vgae.report.collapse import collapse_sentence
 from vgae.report.console import print_table
 from vgae.report.verdict import Hints, Verdict, judge
 from vgae.runs.run import Run
-from vgae.screen import note, print_line, shell_line
+from vgae.screen import note, print_line
 from vgae.train.callbacks import Callback
 from vgae.train.config import Config
 from vgae.train.job import Job
@@ -31,32 +28,16 @@ WITHOUT, SCALED = "without features", "with features of unit length"
 CHANGES = {WITHOUT: ["--no-features"], SCALED: ["--normalize", "rows"]}
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What a training was asked for on the command line."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Asked(AskedGraph):
+    """What the training of an auto-encoder was asked for."""
 
-    graph: str
     config: Config
-    split_options: SplitOptions
-    tables: TableOptions
-    opened: OpenedGraph
-    split: LinkSplit
-    remarks: tuple[str, ...] = ()  # to be printed when training begins
-
-    @property
-    def stem(self) -> str:
-        """What folders of this graph begin with."""
-        return Path(self.opened.name).stem
 
     def require_features(self) -> None:
         """Refuse to compare a model without features with itself."""
-        if not self.config.features or self.split.train.features is None:
+        if not self.config.features or not self.has_features:
             raise InputError("--compare: this training uses no features that it could be compared without.")
-
-    def line(self, *words: str, out: str) -> str:
-        """Another command on the same graph and split, for the shell."""
-        given = [*as_arguments(self.split_options), *as_arguments(self.tables)]
-        return shell_line(["vgae", *words, *given, "--out", out])
 
     def _paper(self) -> list[str]:
         return [] if self.graph.lower() in DATASETS else ["--preset", "paper"]
@@ -65,8 +46,8 @@ class Asked:
         """What to run next."""
         # Every value is given, so that the preset makes no difference but to those that are the paper's.
         train_line = ["train", self.graph, *self._paper(), *as_arguments(self.config)]
-        return Hints(
-            baseline=lambda name: self.line("baseline", name, self.graph, out=f"runs/{self.stem}-{name}"),
+        return replace(
+            self.hints_for(uses_features=self.config.features),
             compare=same_command("--compare", "--resume"),
             variants={
                 name: self.line(
@@ -74,9 +55,6 @@ class Asked:
                 )
                 for name, change in CHANGES.items()
             },
-            more_test_links="--test 0.2" if self.split_options.test_links is None else "more rows in --test-links",
-            uses_features=self.config.features and self.split.train.features is not None,
-            has_features=self.split.train.features is not None,
         )
 
 

@@ -132,12 +132,13 @@ def scores_for_json(archive: Archive) -> dict[str, dict[str, dict[str, Any]]]:
 
 @dataclass(frozen=True)
 class _Scores:
-    """Values in percent by graph, method and metric, in the order of the runs, and the seconds of fitting."""
+    """Values in percent by graph, method and metric, in the order of the runs; their seconds of fitting and seeds."""
 
     graphs: list[str]
     methods: list[str]
     values: Mapping[tuple[str, str, str], list[float]]
     seconds: Mapping[tuple[str, str], list[float]]
+    seeds: Mapping[tuple[str, str], list[int]]
 
     @classmethod
     def of(cls, archive: Archive) -> _Scores:
@@ -152,13 +153,15 @@ class _Scores:
         methods = [*(name for name in known if name in found), *(name for name in found if name not in known)]
         values: dict[tuple[str, str, str], list[float]] = {}
         seconds: dict[tuple[str, str], list[float]] = {}
+        seeds: dict[tuple[str, str], list[int]] = {}
         for result in sorted(results, key=lambda each: each.task.seed):
             key = (result.task.dataset, result.task.method)
+            seeds.setdefault(key, []).append(result.task.seed)
             for metric, value in result.metrics.items():
                 values.setdefault((*key, metric), []).append(100 * value)
             if result.fit_seconds is not None:
                 seconds.setdefault(key, []).append(result.fit_seconds)
-        return cls(graphs, methods, values, seconds)
+        return cls(graphs, methods, values, seconds, seeds)
 
     def num_runs(self, graph: str) -> int:
         """The splits of a graph, by the method that has most."""
@@ -194,7 +197,9 @@ class _Scores:
         baselines = {
             name: values[: len(own)]
             for name in BASELINES
-            if len(values := self.values.get((graph, name, metric), [])) >= len(own)
+            if (_uses_features(stack) or not _uses_features(name))
+            and self.seeds.get((graph, name), [])[: len(own)] == self.seeds[graph, stack]
+            and len(values := self.values.get((graph, name, metric), [])) >= len(own)
         }
         best = [max(each.items(), key=lambda item: statistics.mean(item[1])) for each in (columns, baselines) if each]
         return " / ".join(

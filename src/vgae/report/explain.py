@@ -31,7 +31,7 @@ def print_explanation(found: Explanation) -> None:
 
 def _bases(found: Explanation, mean: float) -> None:
     print_line("")
-    print_line("The logit is the mean of many pairs and what each base adds:")
+    print_line("The logit is the mean of many pairs (for one of the best, of the best) and what each base adds:")
     rows = [["mean", f"{mean:+.3f}", ""]]
     rows += [[each.base, f"{each.adds:+.3f}", _evidence(each)] for each in found.bases]
     rows.append(["logit", f"{found.logit:+.3f}", ""])

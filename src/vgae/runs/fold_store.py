@@ -247,7 +247,7 @@ class FolderFolds:
         hashes, seconds = content["sha256"], content["seconds"]
         names = {str(fold) for fold in range(self.fingerprint.stack.folds)}
         if not isinstance(hashes, dict) or not set(hashes) <= names or not is_number(seconds):
-            raise ValueError("folds or seconds cannot be")
+            raise ValueError("its list of folds or its seconds are not valid")
         if self.fingerprint.device == "cpu":
             self.open.enter_context(same_threads(read_threads(content), self.callback))
         self.hashes, self.seconds_before = hashes, max(0.0, seconds)
