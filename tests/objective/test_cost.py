@@ -332,7 +332,7 @@ def test_limits_of_the_process_count() -> None:
     said = (
         r"InputError: Training with the sampled objective on this graph needs about 0\.[123] GB, more than the 0\.\d GB"
     )
-    assert re.search(rf"{said} that are free to this process; batch_size ", words), words
+    assert re.search(rf"{said} that are free to this process; (batch_size|hidden_dim) ", words), words
 
 
 def test_work_for_a_gpu_goes_to_that_one() -> None:

@@ -154,8 +154,9 @@ def test_smaller_parts_take_less_time_and_memory() -> None:
         estimate(workload(Job(graph, replace(config, batch_size=size))), rates, "sampled", torch.device("cpu"))
         for size in (100, 1000, 8000, None)
     ]
-    assert [cost.memory.largest for cost in costs] == sorted(cost.memory.largest for cost in costs)
-    assert [cost.seconds for cost in costs] == sorted(cost.seconds for cost in costs)
+    for found in ([cost.memory.largest for cost in costs], [cost.seconds for cost in costs]):
+        assert found[0] < found[1] < found[2]
+        assert found[0] < found[3]  # that of all nodes; parts of which each reaches all are no cheaper
     assert len(plan_training(Job(graph, replace(config, batch_size=100))).costs) == 1
 
 
