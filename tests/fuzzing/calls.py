@@ -114,8 +114,8 @@ def _of_graph(random: Random) -> Any:
 def _parameters(random: Random) -> Any:
     """Parameters of an estimator, and a training of two iterations if they are none too many."""
     names = ("features", "hidden_dim", "latent_dim", "iterations", "learning_rate", "objective", "weighting",
-             "num_negatives", "control_variate", "eval_every", "early_stopping", "seed", "device", "precision",
-             "progress")  # fmt: skip
+             "num_negatives", "control_variate", "batch_size", "eval_every", "early_stopping", "seed", "device",
+             "precision", "progress")  # fmt: skip
     options: dict[str, Any] = {"iterations": 2, "hidden_dim": 4, "latent_dim": 2, "device": "cpu"}
     options |= {name: junk(random) for name in random.sample(names[:-1], random.randint(1, 2))}
     kind = random.choice((vgae.VGAE, vgae.GAE))

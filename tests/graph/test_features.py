@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from helpers import message_of
 from vgae import Graph
 from vgae.errors import InputError
+from vgae.graph import checks
 from vgae.graph.features import Normalization, normalize
 from vgae.graph.scales import NORMALIZATIONS
 
@@ -79,3 +81,13 @@ def test_a_graph_with_normalized_features_is_otherwise_the_same() -> None:
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(InputError, match="not one of none, rows, columns"):
         normalize(counts(), "l2")
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_what_is_not_finite_is_found_block_by_block(monkeypatch: pytest.MonkeyPatch, sparse: bool) -> None:
+    monkeypatch.setattr(checks, "BLOCK", 7)  # two rows, or seven entries
+    features = np.ones((10, 3), np.float32)
+    features[7, 1], features[9, 0] = np.nan, np.inf
+    given = sp.csr_array(features) if sparse else features
+    words = message_of(lambda: Graph.from_edges([(0, 1)], num_nodes=10, features=given))
+    assert words.startswith("features: row 7, column 1 is nan; ")

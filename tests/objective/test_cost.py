@@ -27,6 +27,7 @@ from vgae.machine import working_on
 from vgae.model.spec import find, registered
 from vgae.objective import cost
 from vgae.objective.cost import Rates, choose_objective, duration, estimate, measure_rates, memory_on, require_memory
+from vgae.objective.partition import BatchOptions
 from vgae.objective.workload import Memory, Workload
 from vgae.train import plan
 from vgae.train.config import Config
@@ -282,6 +283,8 @@ def test_what_is_said_to_fit_does(
         changed, objective = load, "exact"
     elif said.startswith("num_negatives"):
         changed = replace(load, num_negatives=int(said.split()[1].replace(",", "")))
+    elif said.startswith("batch_size"):
+        changed = replace(load, batch=BatchOptions(int(said.split()[1].replace(",", ""))))
     elif said.startswith("hidden_dim"):
         _, hidden_dim, _, _, latent_dim, *_ = said.split()
         changed = load.with_widths(int(hidden_dim), int(latent_dim))
@@ -329,7 +332,7 @@ def test_limits_of_the_process_count() -> None:
     said = (
         r"InputError: Training with the sampled objective on this graph needs about 0\.[123] GB, more than the 0\.\d GB"
     )
-    assert re.search(rf"{said} that are free to this process; hidden_dim ", words), words
+    assert re.search(rf"{said} that are free to this process; (batch_size|hidden_dim) ", words), words
 
 
 def test_work_for_a_gpu_goes_to_that_one() -> None:

@@ -31,6 +31,7 @@ OPTIONS = {
     "sampled VGAE": ["--objective", "sampled"],
     "exact GAE, auto": ["--model", "gae"],
     "sampled GAE": ["--model", "gae", "--objective", "sampled", "--no-features"],
+    "batches": ["--batch-size", "25"],
     "early stopping": ["--early-stopping", "6", "--eval-every", "3", "--learning-rate", "0.1"],
 }
 KILLS = 4  # of each of these

@@ -25,6 +25,7 @@ from vgae.model.directions import Directions
 from vgae.ops import SparseMatrix
 
 Features = SparseMatrix | Tensor | None
+BLOCK = 2**16  # rows of Ã that are scaled at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,7 @@ class EncoderInputs:
     layout: Layout | None = None
     generator: torch.Generator | None = None
     kept: Tensor | None = None
+    hops_done: int = 0  # how often the features have been multiplied by Ã already
 
     @classmethod
     def from_graph(cls, graph: Graph, device: torch.device | str = "cpu") -> EncoderInputs:
@@ -202,12 +204,28 @@ def _laid_out(features: Any, device: torch.device | str) -> Features:
 
 def normalized_adjacency(graph: Graph) -> sp.csr_array:
     """Ã of a graph."""
-    kind = np.float32 if graph.weights is None else np.float64  # sums of large weights may leave float32
-    loops = sp.eye_array(graph.num_nodes, dtype=kind, format="csr")
-    with_loops = graph.weighted_adjacency.astype(kind, copy=False) + loops
-    scale = 1 / np.sqrt(with_loops.sum(axis=1))
-    rows = np.repeat(np.arange(graph.num_nodes), np.diff(with_loops.indptr))
-    data = with_loops.data * (scale[rows] * scale[with_loops.indices])  # in this order it is symmetric to the last bit
-    result = sp.csr_array((data.astype(np.float32), with_loops.indices, with_loops.indptr), shape=with_loops.shape)
-    result.sort_indices()
-    return result
+    matrix = _with_loops(graph)
+    starts, columns, scale = matrix.indptr, matrix.indices, 1 / np.sqrt(matrix.sum(axis=1))
+    data = matrix.data if matrix.dtype == np.float32 else np.empty(matrix.nnz, np.float32)
+    for first in range(0, graph.num_nodes, BLOCK):  # so that scales are there for some entries at a time
+        last = min(first + BLOCK, graph.num_nodes)
+        entries = slice(int(starts[first]), int(starts[last]))
+        own = np.repeat(scale[first:last], np.diff(starts[first : last + 1]))
+        scales = own * scale[columns[entries]]
+        data[entries] = matrix.data[entries] * scales  # in this order it is symmetric to the last bit
+    return sp.csr_array((data, columns, starts), shape=matrix.shape)
+
+
+def _with_loops(graph: Graph) -> sp.csr_array:
+    """A + I by rows, columns sorted, with the weights of links that have some; A itself is not made for it."""
+    num = graph.num_nodes
+    kind: Any = np.float32 if graph.weights is None else np.float64  # sums of large weights may leave float32
+    index = np.int32 if 2 * graph.num_edges + num < 2**31 else np.int64
+    ends, itself = graph.edges.T, np.arange(num)
+    rows, columns = (np.concatenate([*both, itself], dtype=index) for both in (ends, ends[::-1]))
+    values = np.ones(len(rows), kind)
+    if graph.weights is not None:
+        values[: 2 * graph.num_edges] = np.tile(graph.weights, 2)
+    matrix = sp.csr_array(sp.coo_array((values, (rows, columns)), shape=(num, num)))
+    matrix.sort_indices()
+    return matrix

@@ -18,12 +18,15 @@ import torch
 
 from vgae.errors import InputError
 from vgae.memory import bytes_free
+from vgae.objective.batch_cost import BatchCost
+from vgae.objective.partition import BatchOptions
 from vgae.objective.workload import Memory, Workload
 from vgae.ops import SparseMatrix, all_pairs_softplus
 
 AFFORDABLE_SECONDS = 900.0  # for a whole training run
 SLOWEST = 25e6  # pairs per second, fewer than any machine in use computes
 STEP_OVERHEADS = 3  # fixed cost of a step, in fixed costs of the all-pairs op
+SMALLEST_BATCH = 1000  # nodes of a step that is worth proposing
 LARGEST_RECORDED = 200_000  # nodes; beyond, launching is a small part of a step, and a recording holds its memory
 
 
@@ -80,6 +83,11 @@ def measure_rates(
 
 def estimate(work: Workload, rates: Rates, objective: str, device: torch.device) -> Cost:
     """Time per iteration and memory of an objective."""
+    batched = BatchCost.of(work)
+    if batched is not None:
+        seconds = rates.seconds_per_step + batched.numbers_moved() / rates.numbers_per_second
+        seconds += batched.all_pairs / rates.pairs_per_second
+        return Cost(objective, seconds, memory_on(work, objective, device))
     seconds = rates.seconds_per_step + work.numbers_moved(objective) / rates.numbers_per_second
     if objective == "exact":
         seconds += work.all_pairs / rates.pairs_per_second
@@ -100,6 +108,9 @@ def choose_objective(work: Workload, iterations: int, device: torch.device, meas
 
 def memory_on(work: Workload, objective: str, device: torch.device) -> Memory:
     """What training with this objective takes on a device, and beside it on the host."""
+    batched = BatchCost.of(work)
+    if batched is not None:
+        return batched.memory(on_cpu=device.type == "cpu")
     recorded = device.type == "cuda" and work.num_nodes <= LARGEST_RECORDED
     return work.memory_needed(objective, on_cpu=device.type == "cpu", recorded=recorded)
 
@@ -139,15 +150,29 @@ def _what_would_fit(work: Workload, objective: str, device: torch.device, room: 
 
 
 def _changes(work: Workload, objective: str) -> Iterator[tuple[str, str, Workload]]:
-    if objective == "sampled":
+    if work.batch is not None:
+        yield from _smaller_batches(work, work.batch.size)
+    elif objective == "sampled":
         if work.factorised:
             yield "the exact objective", "exact", work
         num_negatives = work.num_negatives // 2
         while num_negatives >= work.num_nodes // 10 + 1:
             yield f"num_negatives {num_negatives:,}", objective, replace(work, num_negatives=num_negatives)
             num_negatives //= 2
+        yield from _smaller_batches(work, work.num_nodes)
     for narrower in _narrower(work):
         yield _widths(narrower), objective, narrower
+
+
+def _smaller_batches(work: Workload, size: int) -> Iterator[tuple[str, str, Workload]]:
+    """Steps over ever smaller parts of the graph, where the model can have such steps."""
+    composition = work.composition
+    if composition.encoder.reach is None or composition.prior.couples_nodes or work.mask_links:
+        return
+    while size > SMALLEST_BATCH:
+        size //= 2
+        batch = BatchOptions(size) if work.batch is None else replace(work.batch, size=size)
+        yield f"batch_size {size:,}", "sampled", replace(work, batch=batch)
 
 
 def _narrower(work: Workload) -> Iterator[Workload]:

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from vgae.graph.graph import Graph
 from vgae.model.autoencoder import Composition
 from vgae.model.encoders import EncoderCost
+from vgae.objective.partition import BatchOptions
 from vgae.objective.variate import num_pairs_for
 
 INT, FLOAT = 8, 4  # bytes of an index and of a number
@@ -73,6 +74,7 @@ class Workload:
     mask_links: bool = False  # links are hidden in each step
     early_stopping: bool = False  # the best weights are kept beside the last
     checkpoints: bool = False  # the state is copied now and then, to be written
+    batch: BatchOptions | None = None  # steps are over parts of the graph (vgae.objective.batch_cost)
 
     @classmethod
     def of(
@@ -85,6 +87,7 @@ class Workload:
         mask_links: bool = False,
         early_stopping: bool = False,
         checkpoints: bool = False,
+        batch: BatchOptions | None = None,
     ) -> Workload:
         """The workload of a model on a graph as the model sees it; with a control variate unless it is said."""
         matrix = graph.features
@@ -107,6 +110,7 @@ class Workload:
             mask_links=mask_links,
             early_stopping=early_stopping,
             checkpoints=checkpoints,
+            batch=batch,
         )
 
     @property
@@ -170,12 +174,12 @@ class Workload:
         """
         if on_cpu:
             keeping = self._lasting(objective) + self._keeping()
-            return Memory(host=_with_gaps(self._adjacency() + max(self._layout(), self.held(objective), keeping)))
+            return Memory(host=with_gaps(self._adjacency() + max(self._layout(), self.held(objective), keeping)))
         layout = self._layout() + self._propagation() + self._features() + self._making_the_mask()
         weights = 2 * FLOAT * self.num_weights  # drawn on the host, and brought back to it
         times = TIMES_RECORDED if recorded else 1
         return Memory(
-            host=_with_gaps(self._adjacency() + max(layout, weights, self._keeping())),
+            host=with_gaps(self._adjacency() + max(layout, weights, self._keeping())),
             device=self.held(objective, times) + FIXED_BYTES,
         )
 
@@ -282,6 +286,6 @@ class Workload:
         return INT // 2 if small else INT
 
 
-def _with_gaps(held: float) -> float:
+def with_gaps(held: float) -> float:
     """Bytes of the process's heap for so many that are held."""
     return held + min(HEAP_GAPS * held, LARGEST_GAPS) + FIXED_BYTES

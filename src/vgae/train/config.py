@@ -49,7 +49,7 @@ class Config(Options):
     )
     hidden_dim: int = option(32, least=1, most=2**16, help="Width of the hidden layer.", search=(8, 256))
     latent_dim: int = option(16, least=1, most=2**16, help="Dimensions of the embedding.", search=(8, 128))
-    iterations: int = option(200, least=1, most=10**9, help="Full-batch training steps.", search=(50, 1000))
+    iterations: int = option(200, least=1, most=10**9, help="Training steps.", search=(50, 1000))
     learning_rate: float = option(0.01, above=0, help="Adam's learning rate.", search=(1e-3, 1e-1))
     objective: str = option("auto", choices=OBJECTIVES, help="exact, sampled or auto.")
     weighting: str = option("paper", choices=tuple(WEIGHTINGS), help="paper or elbo.")
@@ -84,6 +84,13 @@ class Config(Options):
         help="Whether the sampled objective has a parabola summed over all pairs take the noise out of its gradient: "
         "auto, for every decoder with factors; on; off.",
     )
+    batch_size: int | None = option(
+        None,
+        least=2,
+        most=2**31 - 1,
+        help="Nodes per step, for graphs that do not fit into memory: a step sees them and what they depend on.  "
+        "[default: all nodes]",
+    )
     eval_every: int = option(10, least=1, most=10**9, help="Iterations between two validation scores.")
     early_stopping: int | None = option(
         None, least=1, most=10**10, help="Stop after so many iterations without a better score.  [default: never]"
@@ -111,6 +118,39 @@ class Config(Options):
             raise InputError(
                 f"control_variate: the decoder {decoder.name} has no factors, which the control variate needs; "
                 "use auto or off."
+            )
+        if self.batch_size is not None:
+            self._check_batches()
+
+    def _check_batches(self) -> None:
+        """Refuse what steps over a part of the graph cannot have, by name, with what they can."""
+        encoder, prior = self.value_of("encoder"), self.value_of("prior")
+        if self.objective == "exact":
+            raise InputError(
+                "batch_size: the exact objective sums over all pairs of nodes in every step; use the objective sampled "
+                "or auto, or leave batch_size out."
+            )
+        if self.mask_links:
+            raise InputError(
+                "batch_size: links are hidden (mask_links) from all nodes at once; leave out one of the two."
+            )
+        if encoder.reach is None:
+            raise InputError(
+                f"batch_size: the encoder {encoder.name} does not say how far it looks (reach), and sees all nodes in "
+                "every step; leave batch_size out."
+            )
+        if prior.couples_nodes:
+            raise InputError(
+                f"batch_size: under the prior {prior.name} nodes depend on each other, so that it needs all of them in "
+                "every step; use another prior, or leave batch_size out."
+            )
+
+    def check_nodes(self, num_nodes: int) -> None:
+        """Refuse a graph that has fewer nodes than a step takes."""
+        if self.batch_size is not None and self.batch_size > num_nodes:
+            raise InputError(
+                f"batch_size: {self.batch_size} is more than the number of nodes, {num_nodes}; leave it out for steps "
+                "over all of them."
             )
 
     @classmethod

@@ -13,6 +13,7 @@ from vgae.evaluation.held_out import check_held_out, require_unseen
 from vgae.graph.graph import Graph
 from vgae.graph.split import HeldOut
 from vgae.model.autoencoder import AutoEncoder
+from vgae.objective.partition import BatchOptions
 from vgae.train.config import Config, choose_device
 
 
@@ -31,6 +32,7 @@ class Job:
         if validation is not None:
             validation = check_held_out(validation, graph.num_nodes, "validation")
             require_unseen(validation, graph)
+        config.check_nodes(graph.num_nodes)
         config.loss_options.observed.labels(graph)  # which refuses weights that are no labels
         if config.early_stopping is not None and not validation:
             raise InputError(
@@ -70,6 +72,19 @@ class Job:
     def with_control_variate(self) -> bool:
         """Whether the sampled objective has its control variate: asked for or not, if the decoder has factors."""
         return self.config.control_variate != "off" and self.outline.decoder.factorised
+
+    @property
+    def batch(self) -> BatchOptions | None:
+        """How steps over parts of the graph are made; None where each is over all of it."""
+        config = self.config
+        if config.batch_size is None:
+            return None
+        return BatchOptions(config.batch_size, config.num_negatives, self.with_control_variate)
+
+    @property
+    def sweeps_batches(self) -> bool:
+        """Whether a step over a part of the graph sums up all of the part's pairs."""
+        return self.batch is not None and self.batch.sweeps(factorised=self.outline.decoder.factorised)
 
     @cached_property
     def outline(self) -> AutoEncoder:

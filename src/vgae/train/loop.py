@@ -26,9 +26,11 @@ from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
 from vgae.machine import working_on
 from vgae.model.autoencoder import AutoEncoder
-from vgae.model.inputs import EncoderInputs
+from vgae.model.inputs import EncoderInputs, Layout
+from vgae.model.neighbourhoods import Neighbourhoods
 from vgae.model.posteriors import Posterior
 from vgae.objective.base import Objective
+from vgae.objective.batched import BatchedObjective
 from vgae.objective.cost import Choice, require_memory, room_on
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
@@ -93,7 +95,11 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     validate = None if job.validation is None else _Validation(job, job.validation)
     init, generator = _generators(config.seed, device)
     layouts = layouts_of(
-        job.outline, generator, best=config.early_stopping is not None, control_variate=job.with_control_variate
+        job.outline,
+        generator,
+        best=config.early_stopping is not None,
+        control_variate=job.with_control_variate and not job.sweeps_batches,
+        partition=job.batch is not None,
     )
     saved = checkpointer.load(layouts)
     # What was chosen before an interruption is not chosen again.
@@ -101,11 +107,12 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     require_memory(work, (choice.objective,), device, room)
     callback.on_start(choice.objective, choice.reason)
 
-    inputs = EncoderInputs.from_graph(job.graph, device)
+    around = None if job.batch is None else Neighbourhoods(Layout(job.graph, device), config.value_of("encoder"))
+    inputs = EncoderInputs.from_graph(job.graph, device) if around is None else around.whole()
     model = config.composition.build(job.input_dim, init).to(device)
     model.decoder.begin(config.log_odds(job.labels))
     best = Best(model, config.early_stopping)
-    step = Step(model, inputs, _make_objective(job, model, choice), generator, config)
+    step = Step(model, inputs, _make_objective(job, model, choice, around), generator, config)
     progress = Progress(step, best, choice, started)
     if saved:
         progress.restore(saved)
@@ -161,8 +168,11 @@ def _generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch
     return init, torch.Generator(device).manual_seed(mixed)
 
 
-def _make_objective(job: Job, model: AutoEncoder, choice: Choice) -> Objective:
+def _make_objective(job: Job, model: AutoEncoder, choice: Choice, neighbourhoods: Neighbourhoods | None) -> Objective:
     config = job.config
+    if job.batch is not None and neighbourhoods is not None:
+        weighting = config.weighting_for(job.labels)
+        return BatchedObjective(job.labels, model, weighting, neighbourhoods, job.batch, config.loss_options)
     given = job.labels, model, config.weighting_for(job.labels), job.device
     if choice.objective == "exact":
         return ExactObjective(*given, options=config.loss_options, precision=config.precision)

@@ -41,12 +41,15 @@ def workload(job: Job, *, checkpoints: bool = False) -> Workload:
         mask_links=config.mask_links > 0,
         early_stopping=config.early_stopping is not None,
         checkpoints=checkpoints,
+        batch=job.batch,
     )
 
 
 def objectives_of(job: Job) -> tuple[str, ...]:
     """Those that a training may end up with."""
     asked = job.config.objective
+    if job.batch is not None:
+        return ("sampled",)
     if job.outline.decoder.factorised:
         return BOTH if asked == "auto" else (asked,)
     if asked == "exact":
@@ -66,6 +69,8 @@ def decide(work: Workload, job: Job, rates: Rates | None = None) -> Choice:
     """The objective of a training, and why; what the machine can do is measured unless it is given."""
     if job.config.objective != "auto":
         return Choice(job.config.objective, "as asked for")
+    if job.config.batch_size is not None:
+        return Choice("sampled", f"by steps of {job.config.batch_size} nodes")
     if objectives_of(job) != BOTH:
         return Choice(
             "sampled", f"the decoder {job.config.value_of('decoder')} has no factors, which the exact one needs"
@@ -82,8 +87,9 @@ def measure(work: Workload, job: Job) -> Rates:
 
 def plan_training(job: Job) -> Plan:
     """The costs of a training that the command would make, and what it would decide."""
+    job.config.check_nodes(job.graph.num_nodes)
     work = workload(job, checkpoints=True)
     rates = measure(work, job)
-    possible = BOTH if job.outline.decoder.factorised else ("sampled",)
+    possible = BOTH if job.outline.decoder.factorised and job.batch is None else ("sampled",)
     costs = tuple(estimate(work, rates, objective, job.device) for objective in possible)
     return Plan(costs, decide(work, job, rates), room_on(job.device))

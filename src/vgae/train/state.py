@@ -15,6 +15,7 @@ from torch import Tensor
 
 from vgae.model.autoencoder import AutoEncoder
 from vgae.objective.cost import Choice
+from vgae.objective.partition import STATE
 from vgae.objective.variate import MEANS
 from vgae.train.adam import Adam
 from vgae.train.step import Step
@@ -157,13 +158,19 @@ def state_tensors(
     )
 
 
-def layouts_of(outline: AutoEncoder, generator: torch.Generator, *, best: bool, control_variate: bool) -> Layouts:
+def layouts_of(
+    outline: AutoEncoder, generator: torch.Generator, *, best: bool, control_variate: bool, partition: bool = False
+) -> Layouts:
     """What the tensors of a state look like with either objective, by an outline of the model that takes no memory."""
     optimizer = Adam(outline.named_parameters(), learning_rate=0.0)
     tensors = state_tensors(outline, optimizer, generator, outline.state_dict() if best else None)
     layout = {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
-    of_variate = {"objective.means": (MEANS, torch.float64)} if control_variate else {}
-    return {"exact": layout, "sampled": layout | of_variate}
+    sampled = dict(layout)
+    if control_variate:
+        sampled["objective.means"] = (MEANS, torch.float64)
+    if partition:
+        sampled["objective.partition"] = (STATE, torch.int64)
+    return {"exact": layout, "sampled": sampled}
 
 
 def _copies(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

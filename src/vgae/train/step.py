@@ -36,7 +36,7 @@ class Step:
         self.model, self.inputs, self.objective, self.generator = model, inputs, objective, generator
         on_gpu = generator.device.type == "cuda"
         self.optimizer = Adam(model.named_parameters(), config.learning_rate)
-        self.recordable = on_gpu and inputs.num_nodes <= cost.LARGEST_RECORDED
+        self.recordable = on_gpu and inputs.num_nodes <= cost.LARGEST_RECORDED and config.batch_size is None
         self.stream = torch.cuda.Stream(generator.device) if self.recordable else None  # type: ignore[no-untyped-call]
         self.recorded: dict[bool, tuple[torch.cuda.CUDAGraph, LossTerms]] = {}
         self.has_run: set[bool] = set()

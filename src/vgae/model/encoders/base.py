@@ -54,6 +54,19 @@ class EncoderCost:
 class EncoderSpec(Spec):
     """A kind of encoder."""
 
+    @property
+    def reach(self) -> int | None:
+        """How often Ã is applied, one time after the other: a node's outputs depend on nodes so many links away.
+
+        None where that is not known; such an encoder sees all nodes in every step.
+        """
+        return None
+
+    @property
+    def fixed_hops(self) -> int:
+        """How many of these times come before anything is learned or drawn: of Ã^h X, which can be computed once."""
+        return 0
+
     def build(self, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator) -> Encoder:
         """The encoder of so many feature columns, with heads of these widths."""
         raise NotImplementedError
@@ -134,6 +147,11 @@ def project(inputs: EncoderInputs, weight: Tensor, *, unit_rows: bool = False, d
     if isinstance(features, Tensor):
         return inputs.dropout(features, dropout) @ weight
     return inputs.dropout_entries(features, dropout) @ weight
+
+
+def first_rows(values: Tensor, like: Tensor) -> Tensor:
+    """Rows of the nodes that are left where a hop has made values for fewer: they come first. Else the values."""
+    return values if len(values) == len(like) else values[: len(like)]
 
 
 def propagate(inputs: EncoderInputs, values: Tensor, hops: int) -> Tensor:

@@ -23,6 +23,7 @@ from vgae.model.encoders.base import (
     EncoderSpec,
     by_head,
     dropout_option,
+    first_rows,
     glorot,
     glorot_heads,
     project,
@@ -59,7 +60,8 @@ class DirectedEncoder(Encoder):
 
 def _along(inputs: EncoderInputs, values: Mapping[str, Tensor]) -> Tensor:
     """Ã_out V_out + Ã_in V_in + V_own."""
-    return inputs.outgoing @ values["out"] + inputs.incoming @ values["in"] + values["own"]
+    out = inputs.outgoing @ values["out"]
+    return out + inputs.incoming @ values["in"] + first_rows(values["own"], out)
 
 
 @register("encoder", "directed")
@@ -69,6 +71,11 @@ class Directed(EncoderSpec):
 
     dropout: float = dropout_option()
     unit_rows: bool = unit_rows_option()
+
+    @property
+    def reach(self) -> int:
+        """Once in each layer, along the links and against them."""
+        return 2
 
     def build(
         self, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator

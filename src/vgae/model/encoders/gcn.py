@@ -26,7 +26,9 @@ from vgae.model.encoders.base import (
     LayeredEncoder,
     by_head,
     dropout_option,
+    first_rows,
     project,
+    propagate,
     side_by_side,
     unit_rows_option,
 )
@@ -43,11 +45,11 @@ class GCNEncoder(LayeredEncoder):
     def forward(self, inputs: EncoderInputs) -> dict[str, Tensor]:
         """The output of each head, by name."""
         spec = self.spec
-        projected = project(inputs, self.input_weight, unit_rows=spec.unit_rows, dropout=spec.dropout)
-        hidden = torch.relu(inputs.propagation @ projected)
+        hidden = project(inputs, self.input_weight, unit_rows=spec.unit_rows, dropout=spec.dropout)
+        hidden = torch.relu(propagate(inputs, hidden, 1 - inputs.hops_done))
         for weight in self.hidden_weights:
             layer = torch.relu(inputs.propagation @ (inputs.dropout(hidden, spec.dropout) @ weight))
-            hidden = hidden + layer if spec.residual else layer
+            hidden = first_rows(hidden, layer) + layer if spec.residual else layer
         dropped = inputs.dropout(hidden, spec.dropout)
         return by_head(inputs.propagation @ (dropped @ side_by_side(self.head_weights)), self.head_weights)
 
@@ -69,6 +71,16 @@ class GCN(EncoderSpec):
                 "encoder gcn, residual: a network of two layers has none to add to one of the same width; use layers=3 "
                 "or more."
             )
+
+    @property
+    def reach(self) -> int:
+        """Once in each layer."""
+        return self.layers
+
+    @property
+    def fixed_hops(self) -> int:
+        """ÃX, unless entries of X are dropped."""
+        return 0 if self.dropout else 1
 
     def build(
         self, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator

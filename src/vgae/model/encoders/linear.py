@@ -43,7 +43,7 @@ class LinearEncoder(Encoder):
         """The output of each head, by name."""
         spec, weights = self.spec, side_by_side(self.head_weights)
         projected = project(inputs, weights, unit_rows=spec.unit_rows, dropout=spec.dropout)
-        return by_head(propagate(inputs, projected, spec.hops), self.head_weights)
+        return by_head(propagate(inputs, projected, spec.hops - inputs.hops_done), self.head_weights)
 
 
 @register("encoder", "linear")
@@ -54,6 +54,16 @@ class Linear(EncoderSpec):
     hops: int = hops_option(2)
     unit_rows: bool = unit_rows_option()
     dropout: float = dropout_option()
+
+    @property
+    def reach(self) -> int:
+        """All hops."""
+        return self.hops
+
+    @property
+    def fixed_hops(self) -> int:
+        """All of them, unless entries of X are dropped."""
+        return 0 if self.dropout else self.hops
 
     def build(
         self, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator

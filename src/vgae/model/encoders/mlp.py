@@ -56,6 +56,11 @@ class MLP(EncoderSpec):
     dropout: float = dropout_option()
     unit_rows: bool = unit_rows_option()
 
+    @property
+    def reach(self) -> int:
+        """All hops, which come after what is learned."""
+        return self.hops
+
     def build(
         self, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator
     ) -> MLPEncoder:

@@ -74,6 +74,11 @@ class Normalized(EncoderSpec):
     unit_rows: bool = unit_rows_option()
     dropout: float = dropout_option()
 
+    @property
+    def reach(self) -> int:
+        """All hops, which come after what is learned."""
+        return self.hops
+
     def build(
         self, input_dim: int, hidden_dim: int, heads: Mapping[str, int], generator: torch.Generator
     ) -> NormalizedEncoder:

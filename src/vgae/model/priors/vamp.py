@@ -62,7 +62,8 @@ class VampPrior(Prior):
         nodes = order.repeat(-(-size // len(order)))[:size]
         chosen = torch.zeros(inputs.num_nodes, size, device=nodes.device, dtype=self.pseudo_features.dtype)
         chosen[nodes, torch.arange(size, device=nodes.device)] = 1
-        seen_by = inputs.propagation @ chosen  # Ã's columns, which are its rows
+        # Ã's columns, which are its rows; features that were propagated before are taken as they are
+        seen_by = chosen if inputs.hops_done else inputs.propagation @ chosen
         if isinstance(inputs.features, SparseMatrix):
             seen_by = inputs.features.rows_of_transpose.times(seen_by)
         elif inputs.features is not None:
