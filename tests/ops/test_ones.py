@@ -230,7 +230,7 @@ def test_zeros_are_found_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_registered_op_does_the_same() -> None:
     given, entries = factors(30, 4, two=False, biases="none"), pattern(30, symmetric=True)
     result = torch.ops.vgae.sum_at_entries(
-        given.q, None, None, None, *entries.pattern(with_rows=True), None, None, None, None, torch.tensor([0.4, -0.1]),
+        given.q, None, None, None, *entries.pattern("torch"), None, None, None, None, None, torch.tensor([0.4, -0.1]),
         [3.0, 3.0, 1.0], [False, True, True, False], "torch",
     )  # fmt: skip
     (gradient,) = torch.autograd.grad(result[0], given.q)

@@ -227,7 +227,7 @@ class RowSums:
 
 def sums_of(
     factors: tuple[Tensor, Tensor, Tensor | None, Tensor | None],
-    pattern: tuple[Tensor, Tensor, Tensor | None, Tensor | None],
+    pattern: tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None],
     parabola: Tensor,
     numbers: list[float],
     asked: tuple[bool, bool, bool, bool],

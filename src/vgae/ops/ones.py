@@ -23,13 +23,15 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding_bag, softplus
 
 from vgae.errors import InputError
+from vgae.ops import reference
+from vgae.ops.chunks import Chunks, by_ends
 from vgae.ops.dispatch import HAS_NUMBA, SHORTEST_FOR_NUMBA
 from vgae.ops.factors import Factors
+from vgae.ops.suits import KERNELS, check_implementation, triton_suits
 
-IMPLEMENTATIONS = ("auto", "reference", "torch", "numba")
 OP = "vgae::sum_at_entries"
-KERNELS = "vgae.ops.entry_kernels"
-Pattern = tuple[Tensor, Tensor, Tensor | None, Tensor | None]  # starts, columns, labels, rows
+# Starts, columns, labels, and what an implementation needs beside: rows, or what is in `Chunks` or `Ones.order`.
+Pattern = tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None]
 BLOCK = 2**22  # entries whose factors are gathered at a time, where there is no kernel
 
 
@@ -44,6 +46,7 @@ class Ones:
     columns: Tensor
     labels: Tensor | None = None
     transposed: Ones | None = None
+    order: Tensor | None = None  # of pairs that a step has drawn: which of them each entry is; no row is long then
 
     @classmethod
     def of(cls, matrix: sp.csr_array, device: torch.device | str, *, symmetric: bool, labelled: bool = False) -> Ones:
@@ -68,9 +71,21 @@ class Ones:
         places = torch.arange(self.num_nodes, dtype=self.columns.dtype, device=self.columns.device)
         return places.repeat_interleave(self.starts.diff(), output_size=len(self.columns))
 
-    def pattern(self, *, with_rows: bool) -> Pattern:
-        """Starts, columns, labels and rows, None where there are none or nobody asks."""
-        return self.starts, self.columns, self.labels, self.rows if with_rows else None
+    @cached_property
+    def chunks(self) -> Chunks:
+        """What the programs of a GPU take."""
+        return Chunks.of(self.starts)
+
+    def pattern(self, implementation: str) -> Pattern:
+        """What an implementation needs, None where there is nothing."""
+        given = self.starts, self.columns, self.labels
+        if implementation == "triton" and self.order is None:
+            return *given, self.chunks.pieces, self.chunks.divided
+        return (
+            *given,
+            self.order if implementation == "triton" else self.rows if implementation == "torch" else None,
+            None,
+        )
 
 
 @dataclass(frozen=True)
@@ -103,22 +118,35 @@ def sum_at_ones(
     """F over the entries, differentiable in the factors; `parabola` is (a, b), without gradients, None: 0 and 0.
 
     With `value=False` the result is NaN and only its gradients are computed. `implementation` is `reference` (dense,
-    float64), `torch` (on any device), `numba` (fused, on the CPU, float32 and bfloat16), or `auto`: the fastest that
-    can.
+    float64), `torch` (on any device), `numba` (fused, on the CPU, float32 and bfloat16), `triton` (fused, on a GPU,
+    the same with up to 256 columns), or `auto`: the fastest that can.
     """
     return _sums(factors, ones, counted, parabola, value=value, implementation=implementation)[0]
 
 
-def sum_at_pairs(factors: Factors, pairs: Tensor, parabola: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Σ softplus(s) - a·s - b·s² over M×2 pairs, and their logits, which have no gradient."""
+def sum_at_pairs(
+    factors: Factors, pairs: Tensor, parabola: tuple[Tensor, Tensor], *, implementation: str = "auto"
+) -> tuple[Tensor, Tensor]:
+    """Σ softplus(s) - a·s - b·s² over M×2 pairs, and their logits, which have no gradient.
+
+    `implementation` is `torch`, `numba` (for pairs in the order of their rows), `triton`, or `auto`.
+    """
     sources, targets = pairs.unbind(dim=1)
     wide = torch.promote_types(factors.q.dtype, torch.float32)
-    if numba_suits(factors.q):
+    implementation = _fastest(factors.q) if implementation == "auto" else implementation
+    if implementation == "triton":
+        starts, columns, order = by_ends(sources, targets, factors.num_nodes)
+        starts_of_columns, rows, order_of_columns = by_ends(targets, sources, factors.num_nodes)
+        entries = Ones(starts, columns, transposed=Ones(starts_of_columns, rows, order=order_of_columns), order=order)
+        counted = Counted(0.0, as_zeros=True, label=0.0)
+        return _sums(factors, entries, counted, parabola, logits=True, implementation="triton")
+    if implementation == "numba":
         drawn = import_module("vgae.ops.draw_kernels").entries_of(sources, targets, factors.num_nodes)
         if drawn is not None:
             starts, columns, starts_of_columns, rows = drawn
             entries = Ones(starts, columns, transposed=Ones(starts_of_columns, rows))
-            return _sums(factors, entries, Counted(0.0, as_zeros=True, label=0.0), parabola, logits=True)
+            counted = Counted(0.0, as_zeros=True, label=0.0)
+            return _sums(factors, entries, counted, parabola, logits=True, implementation="numba")
     logits = factors.logits(pairs)
     s, (a, b) = logits.to(wide), parabola
     return (softplus(s) - (a + b * s) * s).sum(), logits.detach()
@@ -138,6 +166,10 @@ def numba_suits(q: Tensor) -> bool:
     return HAS_NUMBA and suited and len(q) >= SHORTEST_FOR_NUMBA
 
 
+def _fastest(q: Tensor) -> str:
+    return "triton" if triton_suits(q) else "numba" if numba_suits(q) else "torch"
+
+
 def _sums(
     factors: Factors,
     ones: Ones,
@@ -149,20 +181,23 @@ def _sums(
     implementation: str = "auto",
 ) -> tuple[Tensor, Tensor]:
     q, k, row_bias, column_bias = factors.q, factors.k, factors.row_bias, factors.column_bias
-    _check(factors, ones, implementation)
+    if len(q) != ones.num_nodes or len(factors.columns) != ones.num_nodes:
+        raise InputError(f"factors: expected those of {ones.num_nodes} nodes, got {len(q)} and {len(factors.columns)}.")
+    check_implementation(implementation, q)
     if implementation == "auto":
-        implementation = "numba" if numba_suits(q) else "torch"
+        implementation = _fastest(q)
     wide = torch.promote_types(q.dtype, torch.float32)
     line = q.new_zeros(2, dtype=wide) if parabola is None else torch.stack(parabola).to(wide)
     if implementation == "reference":
-        return _reference(factors, ones, counted, line), q.new_empty(0)
+        entries = ones.rows, ones.columns
+        total = reference.sum_at_entries(factors, entries, ones.labels, counted.numbers, counted.as_zeros, line)
+        return total, q.new_empty(0)
     mirrored = k is None and row_bias is column_bias
     if not mirrored:
         k = q if k is None else k
     gradient = torch.is_grad_enabled() and any(
         tensor is not None and tensor.requires_grad for tensor in (q, k, row_bias, column_bias)
     )
-    with_rows = implementation == "torch"
     # Outside of compiled code the detour by the registered op takes as long as the sums on a small graph.
     op: Any = torch.ops.vgae.sum_at_entries if torch.compiler.is_compiling() else _SumAtEntries.apply
     found = op(
@@ -170,8 +205,8 @@ def _sums(
         k,
         row_bias,
         None if mirrored else column_bias,
-        *ones.pattern(with_rows=with_rows),
-        *((None,) * 4 if ones.transposed is None else ones.transposed.pattern(with_rows=with_rows)),
+        *ones.pattern(implementation),
+        *((None,) * 5 if ones.transposed is None else ones.transposed.pattern(implementation)),
         line,
         counted.numbers,
         [counted.as_zeros, value, gradient, logits],
@@ -184,8 +219,9 @@ def _sums(
 torch.library.define(
     OP,
     "(Tensor q, Tensor? k, Tensor? row_bias, Tensor? column_bias, "
-    "Tensor starts, Tensor columns, Tensor? labels, Tensor? rows, "
+    "Tensor starts, Tensor columns, Tensor? labels, Tensor? rows, Tensor? divided, "
     "Tensor? starts_of_columns, Tensor? rows_by_column, Tensor? labels_by_column, Tensor? columns_by_column, "
+    "Tensor? divided_by_column, "
     "Tensor parabola, float[] numbers, bool[] flags, str implementation) "
     "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
@@ -200,10 +236,12 @@ def _sum_at_entries(
     columns: Tensor,
     labels: Tensor | None,
     rows: Tensor | None,
+    divided: Tensor | None,
     starts_of_columns: Tensor | None,
     rows_by_column: Tensor | None,
     labels_by_column: Tensor | None,
     columns_by_column: Tensor | None,
+    divided_by_column: Tensor | None,
     parabola: Tensor,
     numbers: list[float],
     flags: list[bool],
@@ -213,15 +251,15 @@ def _sum_at_entries(
 
     k=None means k = q and one bias for both ends. Without starts by column the pattern is symmetric.
     """
-    pattern = starts, columns, labels, rows
+    pattern = starts, columns, labels, rows, divided
     transposed = None
     if starts_of_columns is not None and rows_by_column is not None:
-        transposed = starts_of_columns, rows_by_column, labels_by_column, columns_by_column
+        transposed = starts_of_columns, rows_by_column, labels_by_column, columns_by_column, divided_by_column
     dtype = q.dtype
     wide = torch.promote_types(dtype, torch.float32)
     left, right = q.to(wide), None if k is None else k.to(wide)
     biases = [None if bias is None else bias.to(wide) for bias in (row_bias, column_bias)]
-    sums_of = import_module(KERNELS).sums_of if implementation == "numba" else _sums_of
+    sums_of = import_module(KERNELS[implementation]).sums_of if implementation in KERNELS else _sums_of
     as_zeros, value, gradient, with_logits = flags
     asked = as_zeros, value, gradient, with_logits
     nothing = q.new_empty(0)
@@ -255,7 +293,7 @@ def _sums_of(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """One pass over the rows by PyTorch's own kernels, with factors gathered for a block of entries at a time."""
     left, right, left_bias, right_bias = factors
-    _, columns, labels, rows = pattern
+    _, columns, labels, rows, _ = pattern
     as_zeros, value, gradient, with_logits = asked
     total = left.new_full((), 0.0 if value else torch.nan, dtype=torch.float64)
     slopes = left.new_empty(len(columns) if gradient else 0)
@@ -298,27 +336,6 @@ def _bags(pattern: Pattern, dense: Tensor, weights: Tensor) -> Tensor:
     )
 
 
-def _reference(factors: Factors, ones: Ones, counted: Counted, parabola: Tensor) -> Tensor:
-    """The same on the dense matrix, in float64; autograd does the rest."""
-    num = ones.num_nodes
-    logits = factors.q.double() @ factors.columns.double().T
-    for bias, shape in ((factors.row_bias, (num, 1)), (factors.column_bias, (1, num))):
-        logits = logits if bias is None else logits + bias.double().view(shape)
-    i, j = ones.rows.long(), ones.columns.long()
-    s = logits[i, j]
-    zero = torch.zeros_like(s)
-    label = torch.full_like(s, counted.label) if ones.labels is None else ones.labels.to(s)
-    weight, diagonal_weight, _ = counted.numbers
-    as_one = torch.where(i == j, diagonal_weight, weight * label)
-    as_zero = 1 - label if counted.as_zeros else zero
-    times = torch.ones_like(s) if counted.as_zeros else label
-    a, b = parabola.double()
-    values: Tensor = (
-        as_one * torch.logaddexp(-s, zero) + as_zero * torch.logaddexp(s, zero) - times * (a * s + b * s**2)
-    )
-    return values.sum()
-
-
 def _shapes(
     q: Tensor,
     k: Tensor | None,
@@ -328,10 +345,12 @@ def _shapes(
     columns: Tensor,
     labels: Tensor | None,  # noqa: ARG001
     rows: Tensor | None,  # noqa: ARG001
+    divided: Tensor | None,  # noqa: ARG001
     starts_of_columns: Tensor | None,  # noqa: ARG001
     rows_by_column: Tensor | None,  # noqa: ARG001
     labels_by_column: Tensor | None,  # noqa: ARG001
     columns_by_column: Tensor | None,  # noqa: ARG001
+    divided_by_column: Tensor | None,  # noqa: ARG001
     parabola: Tensor,  # noqa: ARG001
     numbers: list[float],  # noqa: ARG001
     flags: list[bool],
@@ -357,7 +376,7 @@ def _backward(ctx: Any, upstream: Tensor, *_: Tensor | None) -> tuple[Any, ...]:
     gradients = [
         upstream * gradient if given else None for given, gradient in zip(ctx.given, ctx.saved_tensors, strict=True)
     ]
-    return (*gradients, *[None] * 12)
+    return (*gradients, *[None] * 14)
 
 
 class _SumAtEntries(torch.autograd.Function):
@@ -378,18 +397,3 @@ class _SumAtEntries(torch.autograd.Function):
 torch.library.impl(OP, "default", _sum_at_entries)
 torch.library.register_fake(OP, _shapes)
 torch.library.register_autograd(OP, _backward, setup_context=_keep_gradients)
-
-
-def _check(factors: Factors, ones: Ones, implementation: str) -> None:
-    q = factors.q
-    if implementation not in IMPLEMENTATIONS:
-        raise InputError(f"implementation: {implementation!r} is not one of {', '.join(IMPLEMENTATIONS)}.")
-    if len(q) != ones.num_nodes or len(factors.columns) != ones.num_nodes:
-        raise InputError(f"factors: expected those of {ones.num_nodes} nodes, got {len(q)} and {len(factors.columns)}.")
-    if implementation == "numba":
-        if not HAS_NUMBA:
-            raise InputError("implementation: numba is not installed; use torch, or pip install 'vgae[fast]'.")
-        if q.dtype not in (torch.float32, torch.bfloat16) or q.device.type != "cpu":
-            raise InputError(
-                f"implementation: numba takes float32 or bfloat16 on the CPU, not {q.dtype} on {q.device}; use torch."
-            )
