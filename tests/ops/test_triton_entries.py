@@ -242,6 +242,15 @@ def test_products_and_their_gradients_are_the_dense_ones(width: int, symmetric: 
     assert torch.equal(found, sparse @ dense)
 
 
+def test_the_memory_of_a_product_may_be_worked_in() -> None:
+    matrix = matrix_with_hub(28)
+    dense = torch.randn(28, 6, device=DEVICE, requires_grad=True)
+    in_place = torch.relu_(by_triton(SparseMatrix(matrix, device=DEVICE)) @ dense)
+    expected = torch.relu(torch.tensor(matrix.toarray(), device=DEVICE) @ dense)
+    gradients = [torch.autograd.grad((each**2).sum(), dense)[0] for each in (in_place, expected)]
+    assert_near([in_place, gradients[0]], [expected, gradients[1]], 1e-6)
+
+
 def test_products_with_other_values_keep_their_pieces_and_narrow_ones_their_type() -> None:
     matrix = matrix_with_hub(30)
     matrix.sort_indices()
@@ -305,6 +314,7 @@ def test_a_recorded_step_has_the_bits_of_one_that_is_not() -> None:
 
 
 @on_gpu
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode:UserWarning")
 @pytest.mark.parametrize("_short_pieces", [128], indirect=True)
 def test_no_kernel_waits_or_copies(_short_pieces: None) -> None:
     ones = Ones.of(matrix_with_hub(500), DEVICE, symmetric=False)

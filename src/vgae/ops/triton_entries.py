@@ -307,7 +307,7 @@ def multiply(
             num_warps=blocks.num_warps,
         )
         _join(chunks, out, None, width)
-    return out[:num_rows].to(dense.dtype)
+    return out.resize_(num_rows, dim).to(dense.dtype)  # no view, so that what comes next may work in its memory
 
 
 def _join(chunks: Chunks, by_row: Tensor, row_sums: Tensor | None, width: int) -> None:
