@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from vgae.errors import InputError
-from vgae.ops import Counted, Factors, Ones, ones, sum_at_ones, sum_at_pairs
+from vgae.ops import Counted, Factors, Ones, ones, sum_at_ones, sum_at_pairs, zeros
 
 BIASES = ("none", "row", "column", "both", "same")
 IMPLEMENTATIONS = ("torch", "numba")
@@ -213,18 +213,19 @@ def test_drawn_pairs_are_summed_up_like_gathered_ones(
     assert_near(results[1], results[0], most=1e-5)
 
 
-def test_zeros_are_found_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("numba")
-    monkeypatch.setattr(ones, "SHORTEST_FOR_NUMBA", 1)
+@pytest.mark.parametrize("least", [1, 10**9])
+def test_zeros_are_found_by_their_numbers(monkeypatch: pytest.MonkeyPatch, least: int) -> None:
+    if least == 1:
+        pytest.importorskip("numba")
+    monkeypatch.setattr(zeros, "SHORTEST_FOR_NUMBA", least)
     entries = pattern(40, symmetric=False, hub=True)
     dense = np.ones((40, 40), dtype=bool)
     dense[entries.rows.numpy(), entries.columns.numpy()] = False
     expected = np.argwhere(dense)
-    pairs = ones.zeros_among(entries, torch.arange(len(expected)))
-    assert pairs is not None
-    np.testing.assert_array_equal(pairs.numpy(), expected)
-    some = ones.zeros_among(entries, torch.tensor([3, 3, 500, len(expected) - 1]))
-    np.testing.assert_array_equal(torch.as_tensor(some).numpy(), expected[[3, 3, 500, -1]])
+    assert entries.num_zeros == len(expected)
+    np.testing.assert_array_equal(zeros.zeros_among(entries, torch.arange(len(expected))).numpy(), expected)
+    some = zeros.zeros_among(entries, torch.tensor([3, 3, 500, len(expected) - 1]))
+    np.testing.assert_array_equal(some.numpy(), expected[[3, 3, 500, -1]])
 
 
 def test_the_registered_op_does_the_same() -> None:

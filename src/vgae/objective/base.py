@@ -69,6 +69,12 @@ class Objective:
         z = posterior.sample(generator)
         reconstruction = self.reconstruction(model.decoder, z, generator, value=value)
         kl = total_kl(model.kl(posterior, z, inputs), z.shape[1], self.options.free_bits)
+        return self._terms(reconstruction, kl, posterior, value=value, warmth=warmth)
+
+    def _terms(
+        self, reconstruction: Tensor, kl: Tensor, posterior: Posterior, *, value: bool, warmth: Tensor | None
+    ) -> LossTerms:
+        """Both terms, weighted; of a posterior whose active dimensions are counted where values are asked for."""
         terms = self.weighting.terms(reconstruction, kl if warmth is None else warmth * kl)
         return terms.with_active(num_active_dimensions(posterior)) if value else terms
 

@@ -6,16 +6,12 @@ where N₀ is the number of zeros of L = A + I and the M pairs are drawn from th
 decoders with factors p is a parabola, the control variate (vgae.objective.variate): its sum over all pairs has a closed
 form, and that over the zeros is less by what it is at the ones, which are there anyway. Else p = 0.
 
-The zeros are drawn exactly, as in vgae.graph.negatives: number the N² cells row by row; if the ones are the cells o_0 <
-o_1 < …, then o_k - k zeros come before one k, and a binary search in these turns the u-th zero into its cell. The zeros
-in this order are divided into M parts of the same size, and one is drawn from each: every zero is as likely as before,
-no row of the matrix has many more than its share, so that the sum varies less, and memory is read in order. A soft
-label is never among them: the part of it that is a zero is always counted.
+The zeros are divided into M parts of the same size, and one is drawn from each (vgae.ops.zeros). A soft label is never
+among them: the part of it that is a zero is always counted.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -32,7 +28,7 @@ from vgae.objective.base import LossOptions, Objective
 from vgae.objective.variate import AllPairs, ControlVariate, num_pairs_for
 from vgae.objective.weighting import Weighting
 from vgae.ops import Counted, sum_at_ones
-from vgae.ops.ones import zeros_among
+from vgae.ops.zeros import sample_zeros
 
 
 class SampledObjective(Objective):
@@ -56,7 +52,6 @@ class SampledObjective(Objective):
     ) -> None:
         self.weighting, self.options = weighting, options or LossOptions()
         graph = graph.as_scored(symmetric=model.decoder.symmetric)
-        self.num_nodes = graph.num_nodes
         decoder, observed = model.decoder, self.options.observed
         with_variate = decoder.factorised if control_variate is None else control_variate
         if with_variate and not decoder.factorised:
@@ -87,24 +82,7 @@ class SampledObjective(Objective):
 
     def sample_zeros(self, generator: torch.Generator) -> Tensor:
         """M pairs, row by row, each drawn uniformly from its part of the zeros of A + I."""
-        entries, num = self.entries, self.num_negatives
-        device = entries.columns.device
-        places = torch.rand(num, dtype=torch.float64, generator=generator, device=device)
-        places += torch.arange(num, device=device)
-        chosen = (places * (self.num_zeros / num)).long().clamp_(max=self.num_zeros - 1)
-        found = zeros_among(entries, chosen)
-        if found is not None:
-            return found
-        cells = chosen + torch.searchsorted(self._zeros_before, chosen, right=True)
-        sources = cells.div(self.num_nodes, rounding_mode="floor")
-        return torch.stack([sources, cells - sources * self.num_nodes]).T
-
-    @cached_property
-    def _zeros_before(self) -> Tensor:
-        """How many zeros there are before each one."""
-        entries = self.entries
-        cells = entries.rows.long() * self.num_nodes + entries.columns
-        return cells.sub_(torch.arange(len(cells), device=cells.device))
+        return sample_zeros(self.entries, self.num_negatives, generator)
 
     def reconstruction(self, decoder: Decoder, z: Tensor, generator: torch.Generator, *, value: bool) -> Tensor:
         """R at one sample of the zeros; without `value` NaN, where sums over the ones need not be known."""

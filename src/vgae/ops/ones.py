@@ -71,6 +71,17 @@ class Ones:
         places = torch.arange(self.num_nodes, dtype=self.columns.dtype, device=self.columns.device)
         return places.repeat_interleave(self.starts.diff(), output_size=len(self.columns))
 
+    @property
+    def num_zeros(self) -> int:
+        """Cells that are no entries."""
+        return self.num_nodes**2 - len(self.columns)
+
+    @cached_property
+    def zeros_before(self) -> Tensor:
+        """How many cells that are no entries come before each entry, row by row."""
+        cells = self.rows.long() * self.num_nodes + self.columns
+        return cells.sub_(torch.arange(len(cells), device=cells.device))
+
     @cached_property
     def chunks(self) -> Chunks:
         """What the programs of a GPU take."""
@@ -150,14 +161,6 @@ def sum_at_pairs(
     logits = factors.logits(pairs)
     s, (a, b) = logits.to(wide), parabola
     return (softplus(s) - (a + b * s) * s).sum(), logits.detach()
-
-
-def zeros_among(ones: Ones, chosen: Tensor) -> Tensor | None:
-    """The pairs (M×2) that are no entries, by their numbers row by row, in order; None where there is no kernel."""
-    if not (HAS_NUMBA and chosen.device.type == "cpu" and ones.num_nodes >= SHORTEST_FOR_NUMBA):
-        return None
-    found: Tensor = import_module("vgae.ops.draw_kernels").zeros_at(chosen, ones.starts, ones.columns)
-    return found
 
 
 def numba_suits(q: Tensor) -> bool:

@@ -46,9 +46,8 @@ class GCNEncoder(LayeredEncoder):
         """The output of each head, by name."""
         spec = self.spec
         hidden = project(inputs, self.input_weight, unit_rows=spec.unit_rows, dropout=spec.dropout)
-        hidden = torch.relu_(
-            propagate(inputs, hidden, 1 - inputs.hops_done)
-        )  # in the memory of the product, which nobody needs
+        # In the memory of the product, which nobody needs.
+        hidden = torch.relu_(propagate(inputs, hidden, 1 - inputs.hops_done))
         for weight in self.hidden_weights:
             layer = torch.relu(inputs.propagation @ (inputs.dropout(hidden, spec.dropout) @ weight))
             hidden = first_rows(hidden, layer) + layer if spec.residual else layer
