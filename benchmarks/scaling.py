@@ -8,7 +8,7 @@ Every graph has ten links per node and 32 dense features, so that all contenders
 between the contenders; a contender that would not fit or would take minutes a step is left out. On a CPU, memory is
 the growth of the process's peak, each contender in a process of its own; on a GPU, the allocator's peak.
 
-    python benchmarks/scaling.py [--device cuda] [--nodes 2708 10000 …] [--kinds rmat sbm] [--contenders exact …] [--out …]
+    python benchmarks/scaling.py [--device cuda] [--nodes 2708 10000 …] [--kinds rmat] [--contenders exact] [--out FILE]
     python benchmarks/scaling.py --plot docs/scaling.png scaling-cpu.json scaling-h200.json
 """
 
@@ -23,6 +23,7 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -37,13 +38,12 @@ import vgae
 from vgae.graph.synthetic import rmat, stochastic_block_model
 from vgae.machine import describe_machine
 from vgae.model.inputs import EncoderInputs
-from vgae.objective.cost import estimate, measure_rates
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
 from vgae.objective.weighting import Weighting
 from vgae.train.config import Config
 from vgae.train.job import Job
-from vgae.train.plan import workload
+from vgae.train.plan import plan_training
 
 CONFIG = Config()
 NODES = (2_708, 10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -177,7 +177,6 @@ def run(
     device: str, nodes: list[int], kinds: list[str], contenders: list[str], slow: bool, out: Path | None
 ) -> dict[str, Any]:
     result: dict[str, Any] = {"machine": describe_machine(), "device": device, "rows": []}
-    rates = measure_rates(torch.device(device), CONFIG.latent_dim, precision=CONFIG.precision)
     for kind, num_nodes in itertools.product(kinds, nodes):
         graph = make_graph(kind, num_nodes)
         found: dict[str, dict[str, float]] = {}
@@ -190,10 +189,9 @@ def run(
                 found[contender] = measure_apart(kind, num_nodes, contender, device)
         result["rows"].append({"kind": kind, "nodes": num_nodes, "found": found})
         show(kind, num_nodes, found)
-        for objective in ("exact", "sampled"):
-            cost = estimate(workload(Job.of(graph, CONFIG)), rates, objective, torch.device(device))
+        for cost in plan_training(Job.of(graph, replace(CONFIG, device=device))).costs:
             text = f"{1000 * cost.seconds:.1f} ms, {cost.memory.largest / 1e9:.2f} GB"
-            print(f"    vgae plan says of {objective}: {text}", flush=True)
+            print(f"    vgae plan says of {cost.objective}: {text}", flush=True)
         if out:
             out.write_text(json.dumps(result, indent=1) + "\n")
     return result

@@ -15,9 +15,8 @@ from typing import Any
 import vgae
 from helpers import graph_with
 from vgae.train.config import Config
-from vgae.train.job import Job
+from vgae.train.job import Job, workload
 from vgae.train.loop import train
-from vgae.train.plan import workload
 
 
 def bytes_of(name: str) -> int:
