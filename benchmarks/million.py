@@ -4,7 +4,8 @@ A VGAE without features is trained for 200 exact iterations, then by the sampled
 Reported are test AUC and AP, the time and memory of an iteration, and how well k-means on the embeddings finds the
 blocks (normalised mutual information on 20,000 nodes).
 
-    python benchmarks/million.py [--nodes 1000000] [--iterations 200] [--blocks 16] [--learning-rate 0.01] [--sampled-only]
+    python benchmarks/million.py [--nodes 1000000] [--iterations 200] [--blocks 16] [--learning-rate 0.01]
+    python benchmarks/million.py --sampled-only    # without the exact objective: minutes on a CPU
 """
 
 import argparse
