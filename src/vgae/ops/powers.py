@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from vgae.ops.factors import Factors
+from vgae.ops.pages import empty, is_large
 
 BLOCK = 2**14  # rows that are scaled at a time on a CPU, so that they stay in its cache
 
@@ -123,6 +124,13 @@ class _Parabola(torch.autograd.Function):
         left_total, left_gram, right_total, right_gram = ctx.sums
         a, b = (upstream * each for each in ctx.coefficients)
         if right is None:
-            return torch.addmm(2 * a * left_total, left, 4 * b * left_gram), None, None, None
-        of_left = torch.addmm(a * right_total, left, 2 * b * right_gram)
-        return of_left, torch.addmm(a * left_total, right, 2 * b * left_gram), None, None
+            return _line(left, 2 * a * left_total, 4 * b * left_gram), None, None, None
+        of_left = _line(left, a * right_total, 2 * b * right_gram)
+        return of_left, _line(right, a * left_total, 2 * b * left_gram), None, None
+
+
+def _line(rows: Tensor, constant: Tensor, slope: Tensor) -> Tensor:
+    """constant + rows·slope, for each row."""
+    if not is_large(rows):
+        return torch.addmm(constant, rows, slope)
+    return torch.addmm(constant, rows, slope, out=empty(*rows.shape, dtype=rows.dtype))
