@@ -1,7 +1,8 @@
 """Whole training steps of a VGAE, as ratios against the sampled step as it was, in the same run.
 
     before   the sampled objective without a control variate, as it was: all ones and 2E zeros, drawn by a search among
-             all ones and scored by gathers, whose gradients are scattered; int64 indices
+             all ones and scored by gathers, whose gradients are scattered; int64 indices; products, draws and the KL
+             by PyTorch's operations
     sampled  ours, with the control variate and as many pairs as nodes, the ones summed up row by row
     exact    ours over all pairs, on small graphs, against the same with gathers at the ones (`exact before`)
 
@@ -31,13 +32,15 @@ from torch.nn.functional import softplus
 import vgae
 from vgae.graph.synthetic import stochastic_block_model
 from vgae.machine import describe_machine
+from vgae.model.autoencoder import AutoEncoder
 from vgae.model.decoders import Decoder
 from vgae.model.inputs import EncoderInputs
+from vgae.model.posteriors import Posterior
 from vgae.objective.base import LossOptions, Objective
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
-from vgae.objective.weighting import Weighting
-from vgae.ops import all_pairs_softplus
+from vgae.objective.weighting import LossTerms, Weighting
+from vgae.ops import all_pairs_softplus, pages, sparse
 from vgae.train.adam import Adam
 from vgae.train.config import Config
 
@@ -69,6 +72,21 @@ class Before(Objective):
         sources = cells.div(self.num_nodes, rounding_mode="floor")
         return torch.stack([sources, cells - sources * self.num_nodes]).T
 
+    def at(
+        self,
+        model: AutoEncoder,
+        posterior: Posterior,
+        inputs: EncoderInputs,
+        generator: torch.Generator,
+        *,
+        value: bool = True,
+        warmth: Tensor | None = None,
+    ) -> LossTerms:
+        z = posterior.sample(generator)
+        reconstruction = self.reconstruction(model.decoder, z, generator, value=value)
+        kl = model.kl(posterior, z, inputs).sum(dim=1).sum()
+        return self._terms(reconstruction, kl, posterior, value=value, warmth=warmth)
+
     def reconstruction(self, decoder: Decoder, z: Tensor, generator: torch.Generator, *, value: bool) -> Tensor:
         logits = decoder.logits(z, self.pairs)
         weight = self.weighting.positive_weight
@@ -93,12 +111,15 @@ def make_graph(name: str, features: bool) -> vgae.Graph:
 def work(pipe: Connection, name: str, contender: str, features: bool) -> None:
     """Take a number of steps whenever asked to, and answer with the seconds that they took and the peak's growth."""
     if contender.endswith("before"):
-        os.environ["THP_MEM_ALLOC_ENABLE"] = "0"  # nothing has been allocated yet
+        vars(sparse)["HAS_NUMBA"] = False  # products by PyTorch's bags of rows
     graph = make_graph(name, features)
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
     before = resident("VmRSS")
     inputs, generator = EncoderInputs.from_graph(graph), torch.Generator().manual_seed(0)
     model = CONFIG.composition.build(inputs.input_dim, torch.Generator().manual_seed(0))
+    if not contender.endswith("before"):
+        for weights in model.parameters():
+            weights.data = pages.moved(weights.data)  # as in a training
     weighting = Weighting.named("paper", graph)
     objective: Objective
     if contender in ("sampled", "exact"):

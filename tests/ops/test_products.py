@@ -106,8 +106,8 @@ def test_draws_their_kl_and_gradients_are_the_formulas(
     of_z, of_kl = torch.randn(num, width, generator=draws), torch.randn(width, generator=draws)
     results = []
     for implementation, dtype in (("numba", torch.float32), ("torch", torch.float32), ("torch", torch.float64)):
-        given = [each.detach().to(dtype).requires_grad_() for each in (mean, log_std)]
-        z, kl = draw_with_kl(*given, noise.to(dtype), implementation=implementation)
+        given = tuple(each.detach().to(dtype).requires_grad_() for each in (mean, log_std))
+        z, kl = draw_with_kl(given[0], given[1], noise.to(dtype), implementation=implementation)
         upstream = of_z.to(dtype), of_kl.to(dtype)
         results.append([z.detach(), kl.detach(), *torch.autograd.grad((z, kl), given, upstream)])
     for found, plain, exact in zip(*results, strict=True):

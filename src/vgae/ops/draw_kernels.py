@@ -120,3 +120,20 @@ def _add_moments(
         sums[half, 3] += weight * probability
         sums[half, 4] += weight * probability * logit
         sums[half, 5] += weight * probability * probability
+
+
+def weighted_sums(rows: Tensor, columns: Tensor, s: Tensor) -> Tensor:
+    """Σ w, Σ w·s and Σ w·s² over nodes, w the sum of two weights, in double precision."""
+    sums = np.zeros(3)
+    of_rows, of_columns, logits = (each.detach().contiguous().numpy() for each in (rows, columns, s))
+    _add_weighted(of_rows, of_columns, logits, sums)
+    return torch.from_numpy(sums)
+
+
+@compiled()
+def _add_weighted(rows: Any, columns: Any, s: Any, sums: Doubles) -> None:
+    for node in range(len(s)):
+        weight, logit = np.float64(rows[node]) + np.float64(columns[node]), np.float64(s[node])
+        sums[0] += weight
+        sums[1] += weight * logit
+        sums[2] += weight * logit * logit

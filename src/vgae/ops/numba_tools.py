@@ -19,6 +19,7 @@ from vgae.ops.pages import empty
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
+ALONE = 2**18  # numbers that one thread writes before another could have begun
 LANES = 16  # numbers that an instruction takes at once; factors are padded to a multiple of them
 
 
@@ -59,7 +60,12 @@ if hasattr(os, "register_at_fork"):
 
 def zeros(*shape: int) -> npt.NDArray[np.float32]:
     """An array in memory of PyTorch's, which whoever looks at that finds with the rest."""
-    array: npt.NDArray[np.float32] = empty(*shape).zero_().numpy()
+    tensor = empty(*shape)
+    array: npt.NDArray[np.float32] = tensor.numpy()
+    if tensor.numel() < ALONE:
+        array.fill(0)  # before PyTorch could have woken a thread
+    else:
+        tensor.zero_()
     return array
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -96,13 +97,23 @@ class PowerSums:
         mirrored = self.left is self.right and row_weights is column_weights
         of_columns = of_rows if mirrored else self.right.weighted(column_weights)
         left, right = self.left, self.right
-        return torch.stack(
-            [
-                len(right.rows) * of_rows[0] + len(left.rows) * of_columns[0],
-                of_rows[1] @ right.total.double() + left.total.double() @ of_columns[1],
-                (of_rows[2] * right.gram).sum() + (left.gram * of_columns[2]).sum(),
-            ]
-        )
+        numbers = [*of_rows, *of_columns, left.total.double(), left.gram, right.total.double(), right.gram]
+        if numbers[0].device.type == "cpu":  # few numbers, for which PyTorch takes as long as for thousands
+            return torch.from_numpy(_weighted([each.numpy() for each in numbers], len(left.rows), len(right.rows), np))
+        found: Tensor = _weighted(numbers, len(left.rows), len(right.rows), torch)
+        return found
+
+
+def _weighted(numbers: list[Any], height: int, width: int, library: Any) -> Any:
+    """The three sums by those of either side, arrays of NumPy's or PyTorch's."""
+    rows, rows_total, rows_gram, columns, columns_total, columns_gram, left, left_gram, right, right_gram = numbers
+    return library.stack(
+        [
+            width * rows + height * columns,
+            rows_total @ right + left @ columns_total,
+            (rows_gram * right_gram).sum() + (left_gram * columns_gram).sum(),
+        ]
+    )
 
 
 class _Parabola(torch.autograd.Function):
