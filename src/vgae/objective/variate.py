@@ -41,7 +41,7 @@ from vgae.ops.ones import numba_suits
 from vgae.ops.powers import PowerSums
 
 MEANS = torch.Size([2, 6])
-FEWEST_PAIRS = 5_000  # in a draw, unless another number is asked for
+FEWEST_PAIRS = 10_000  # in a draw, unless another number is asked for
 TOLERANCE = 2.0  # second moment over all pairs in a draw's: beyond it, p' would cost more than it saves
 WORTH = 2.0  # by what the second moment has to fall, since weights by factors are not quite those of the model's
 ROUNDING = 100  # units in the last place by which sums over all pairs may be wrong
