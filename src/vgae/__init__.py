@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any
 # once, when torch is imported: afterwards nothing can be done, and what the user has set stands.
 if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
-# Rows of large tensors are read in any order: from pages of 2 MB, where the system has them, a step on a million
-# nodes takes a sixth less. Read by torch when it first allocates that much.
-os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 from vgae.errors import InputError, TrainingError, VgaeError
 from vgae.io import register_hooks

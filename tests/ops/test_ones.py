@@ -224,6 +224,11 @@ def test_zeros_are_found_by_their_numbers(monkeypatch: pytest.MonkeyPatch, least
     expected = np.argwhere(dense)
     assert entries.num_zeros == len(expected)
     np.testing.assert_array_equal(zeros.zeros_among(entries, torch.arange(len(expected))).numpy(), expected)
+    if least == 1:
+        for part in (1, 7, 64):
+            monkeypatch.setattr("vgae.ops.draw_kernels.PART", part)
+            found = zeros.zeros_among(entries, torch.arange(len(expected)))
+            np.testing.assert_array_equal(found.numpy(), expected)
     some = zeros.zeros_among(entries, torch.tensor([3, 3, 500, len(expected) - 1]))
     np.testing.assert_array_equal(some.numpy(), expected[[3, 3, 500, -1]])
 

@@ -115,7 +115,7 @@ class BatchedObjective(Objective):
         reconstruction = self._reconstruction(model.decoder, z, part, generator, value=value)
         own = model.posterior.build(_first(outputs, part.size))
         kl = model.kl(own, z[: part.size], inputs)
-        kl = self.partition.times * total_kl(kl, z.shape[1], self.options.free_bits)
+        kl = self.partition.times * total_kl(kl, (part.size, z.shape[1]), self.options.free_bits)
         return self._terms(reconstruction, kl, own, value=value, warmth=warmth)
 
     def part(self, nodes: Nodes, generator: torch.Generator) -> Part:

@@ -82,14 +82,23 @@ class AllPairs:
         return self.weights[0].dtype
 
     @torch.no_grad()
-    def means(self) -> tuple[Tensor, Tensor, Tensor]:
+    def means(self) -> Tensor:
         """E w, E w·s and E w·s² over all pairs of two nodes; the first and the last may be too large by rounding."""
-        weight, s = (self.weights[0] + self.weights[1]).double(), self.diagonal.detach().double()
         exact = 1 - ROUNDING * torch.finfo(self.dtype).eps
         num_pairs = max(1, self.factors.num_nodes * (self.factors.num_nodes - 1))
-        w, ws, wss = self.sums.weighted(*self.weights).unbind()
-        w, ws, wss = w - exact * weight.sum(), ws - weight @ s, wss - exact * (weight @ (s * s))
-        return w / num_pairs, ws / num_pairs, wss / num_pairs
+        everywhere, of_nodes = self.sums.weighted(*self.weights), self._of_nodes()
+        everywhere[::2] -= exact * of_nodes[::2]
+        everywhere[1] -= of_nodes[1]
+        return everywhere / num_pairs
+
+    def _of_nodes(self) -> Tensor:
+        """Σ w, Σ w·s and Σ w·s² over the pairs of a node with itself."""
+        s = self.diagonal.detach()
+        if numba_suits(self.factors.q):
+            found: Tensor = import_module("vgae.ops.draw_kernels").weighted_sums(*self.weights, s.to(self.dtype))
+            return found
+        weight, s = (self.weights[0] + self.weights[1]).double(), s.double()
+        return torch.stack([weight.sum(), weight @ s, weight @ (s * s)])
 
 
 class ControlVariate:
@@ -140,7 +149,7 @@ class ControlVariate:
     def coefficients(self, known: AllPairs) -> tuple[Tensor, Tensor]:
         """a and b by the last draw, and by what all pairs are now; 0 and 0 is plain sampling."""
         trust = self.num_pairs / (self.num_pairs + FITTED)
-        over_all = torch.stack(known.means())
+        over_all = known.means()
         if self.means.device.type == "cpu":  # a few dozen numbers, for which PyTorch takes as long as for thousands
             with np.errstate(all="ignore"):
                 found = torch.from_numpy(np.stack(_fitted(self.means.numpy(), over_all.numpy(), trust, np)))

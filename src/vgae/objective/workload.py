@@ -35,8 +35,8 @@ NUMBERS_PER_PAIR, NUMBERS_PER_ENTRY, NUMBERS_PER_DRAW = 70, 5, 30
 TIMES_SUMMED = 40  # the numbers of the factors, for the sums over all pairs in closed form, forward and back
 INTS_PER_DRAW = 6  # its number, as drawn and rounded, its ends, and these in the order of either
 # Columns for each latent dimension on the way back: sums by row, what they are multiplied by, sums of gradients; with
-# noise also the terms of the KL and of σ.
-RETURNED, RETURNED_WITH_NOISE = 4.0, 9.5
+# noise also the terms of the KL and of σ, fewer where one kernel has both.
+RETURNED, RETURNED_WITH_NOISE, RETURNED_WITH_DRAWS = 4.0, 9.5, {"exact": 8.0, "sampled": 4.0}
 TIMES_MOVED = 6  # a number that a decoder holds for a pair: written and read, forward and back
 # The C library keeps freed blocks of up to 32 MB for later, so that the heap has gaps: up to half as much again as is
 # held, as measured, but no more than a few such blocks.
@@ -266,11 +266,13 @@ class Workload:
     def _step(self, objective: str, fused: bool) -> float:
         """Where the two sides of the objective are at their peak, on the way back."""
         noise = not self.composition.posterior.deterministic
-        drawn = 2 * self.latent_dim if noise else 0  # noise and σ
+        together = fused and self._draws_with_kl
+        drawn = self.latent_dim * (0 if not noise else 1 if together else 2)  # noise and σ
         activations = FLOAT * self.num_nodes * (self.encoder.held + self.latent_dim + drawn) + self._dropped()
         if not self.by_rows(objective):
             return activations + self._pair_by_pair()
-        returned = FLOAT * self.num_nodes * self.latent_dim * (RETURNED_WITH_NOISE if noise else RETURNED)
+        columns = RETURNED_WITH_DRAWS[objective] if together else RETURNED_WITH_NOISE if noise else RETURNED
+        returned = FLOAT * self.num_nodes * self.latent_dim * columns
         if not fused:  # slopes of all entries, or factors of a block of them
             gathered = min(BLOCK, self.entries) * (3 * self.latent_dim + 6)
             returned = max(returned, FLOAT * (self.entries + gathered))
@@ -278,6 +280,11 @@ class Workload:
             return activations + max(self._sweep(fused), returned)  # one after the other
         pair = INTS_PER_DRAW * INT if fused else FLOAT * (4 * self.latent_dim + 3) + 2 * INT
         return activations + returned + self.num_negatives * pair
+
+    @property
+    def _draws_with_kl(self) -> bool:
+        """Whether draws and their KL are made by one kernel, where there are kernels: of the paper's model."""
+        return (self.composition.posterior.name, self.composition.prior.name) == ("normal", "standard_normal")
 
     def _pair_by_pair(self) -> float:
         """Two gathers of z for each pair, and the gradients of both."""

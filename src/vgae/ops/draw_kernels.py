@@ -14,7 +14,7 @@ from vgae.ops.numba_tools import compiled, in_threads
 Indices = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 
-PART = 2**15  # pairs that are described together, however many threads there are
+PART = 2**14  # pairs that are found or described together, however many threads there are
 
 
 def entries_of(sources: Tensor, targets: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
@@ -51,20 +51,44 @@ def _lay_out(rows: Indices, columns: Indices, starts: Indices, other_starts: Ind
 def zeros_at(chosen: Tensor, starts: Tensor, columns: Tensor) -> Tensor:
     """The pairs (M×2) of zeros, given by their numbers row by row, in order, where a matrix has these entries."""
     pairs = np.empty((2, len(chosen)), columns.numpy().dtype)
-    _find_zeros(chosen.numpy(), starts.numpy(), columns.numpy(), pairs)
+    given = chosen.numpy(), starts.numpy(), columns.numpy()
+    num_parts = max(1, -(-len(chosen) // PART))
+    parts = iter(range(num_parts))
+
+    def work(_: int) -> None:
+        for part in parts:
+            _find_zeros(*given, part * PART, min((part + 1) * PART, len(chosen)), pairs)
+
+    in_threads(work, min(torch.get_num_threads(), num_parts))
     return torch.from_numpy(pairs).T
 
 
 @compiled()
-def _find_zeros(chosen: Indices, starts: Indices, columns: Indices, pairs: Indices) -> None:
+def _row_of_zero(starts: Indices, zero: int) -> int:
+    """The row that a zero is in, by its number."""
+    num_nodes = np.int64(len(starts) - 1)
+    low, high = np.int64(0), num_nodes - 1
+    while low < high:
+        middle = (low + high) // 2
+        if (middle + 1) * num_nodes - np.int64(starts[middle + 1]) > zero:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled()
+def _find_zeros(chosen: Indices, starts: Indices, columns: Indices, begin: int, end: int, pairs: Indices) -> None:
     """Rows are passed in order; within one, as many entries come before zero u as have at most u zeros before them."""
-    num_nodes = len(starts) - 1
-    row = 0
-    until = np.int64(num_nodes) - np.int64(starts[1])  # zeros in the rows up to this one
-    for place in range(len(chosen)):
+    if begin == end:
+        return
+    num_nodes = np.int64(len(starts) - 1)
+    row = _row_of_zero(starts, chosen[begin])
+    until = (row + 1) * num_nodes - np.int64(starts[row + 1])  # zeros in the rows up to this one
+    for place in range(begin, end):
         while chosen[place] >= until:
             row += 1
-            until = np.int64(row + 1) * num_nodes - np.int64(starts[row + 1])
+            until = (row + 1) * num_nodes - np.int64(starts[row + 1])
         first, last = np.int64(starts[row]), np.int64(starts[row + 1])
         rank = chosen[place] - (np.int64(row) * num_nodes - first)  # among the zeros of the row
         low, high = first, last
@@ -120,3 +144,20 @@ def _add_moments(
         sums[half, 3] += weight * probability
         sums[half, 4] += weight * probability * logit
         sums[half, 5] += weight * probability * probability
+
+
+def weighted_sums(rows: Tensor, columns: Tensor, s: Tensor) -> Tensor:
+    """Σ w, Σ w·s and Σ w·s² over nodes, w the sum of two weights, in double precision."""
+    sums = np.zeros(3)
+    of_rows, of_columns, logits = (each.detach().contiguous().numpy() for each in (rows, columns, s))
+    _add_weighted(of_rows, of_columns, logits, sums)
+    return torch.from_numpy(sums)
+
+
+@compiled()
+def _add_weighted(rows: Any, columns: Any, s: Any, sums: Doubles) -> None:
+    for node in range(len(s)):
+        weight, logit = np.float64(rows[node]) + np.float64(columns[node]), np.float64(s[node])
+        sums[0] += weight
+        sums[1] += weight * logit
+        sums[2] += weight * logit * logit

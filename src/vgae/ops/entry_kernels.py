@@ -273,10 +273,7 @@ def _sum_rows(
         2 * width * len(pattern[1]),
     )
     by_row, row_sums, carried, carried_sums = sums
-    rows = _rows_of_parts(pattern[0], num_parts)
-    _join(rows, carried, by_row)
-    if counted:
-        np.add.at(row_sums, rows, carried_sums)  # in their order
+    _join(pattern[0], carried, carried_sums, by_row, row_sums)
     return RowSums(float(totals.sum()), by_row, row_sums)
 
 
@@ -295,18 +292,15 @@ def _num_parts(num_entries: int) -> int:
     return -(-num_entries // PART)
 
 
-def _rows_of_parts(starts: Indices, num_parts: int) -> npt.NDArray[np.int64]:
-    """The row that each part begins in."""
-    begins = np.arange(num_parts, dtype=np.int64) * PART
-    return np.searchsorted(starts, begins, side="right") - 1
-
-
 @compiled()
-def _join(rows: npt.NDArray[np.int64], carried: Array, out: Array) -> None:
+def _join(starts: Indices, carried: Array, carried_sums: Doubles, by_row: Array, row_sums: Doubles) -> None:
     """Add what parts summed up of rows that began in an earlier one, in their order."""
-    for part in range(len(rows)):
-        for f in range(out.shape[1]):
-            out[rows[part], f] += carried[part, f]
+    for part in range(len(carried)):
+        row = _row_of(starts, part * PART)
+        for f in range(by_row.shape[1]):
+            by_row[row, f] += carried[part, f]
+        if len(row_sums):
+            row_sums[row] += carried_sums[part]
 
 
 def _share_parts(work: Callable[[tuple[int, int]], None], num_parts: int, num_moved: int) -> None:

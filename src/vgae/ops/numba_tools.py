@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from vgae.ops.pages import empty
+
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
+ALONE = 2**18  # numbers that one thread writes before another could have begun
 LANES = 16  # numbers that an instruction takes at once; factors are padded to a multiple of them
 
 
@@ -33,17 +37,35 @@ def compiled(*freedom: str) -> Callable[[Kernel], Kernel]:
 
 
 def in_threads(work: Callable[[int], Result], num_threads: int) -> list[Result]:
-    """The results of `work` for each thread, the first of which is this one."""
+    """The results of `work` for each thread, the first of which is this one; work must not call this again."""
     if num_threads == 1:
         return [work(0)]
-    with ThreadPoolExecutor(num_threads - 1) as others:
-        promised = [others.submit(work, number) for number in range(1, num_threads)]
-        return [work(0), *(result.result() for result in promised)]
+    promised = [_others().submit(work, number) for number in range(1, num_threads)]
+    try:
+        first = work(0)
+    finally:
+        wait(promised)
+    return [first, *(result.result() for result in promised)]
+
+
+@cache
+def _others() -> ThreadPoolExecutor:
+    """Threads that wait for work: to start one takes as long as the sums on a small graph."""
+    return ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="vgae")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_others.cache_clear)  # threads stay behind
 
 
 def zeros(*shape: int) -> npt.NDArray[np.float32]:
     """An array in memory of PyTorch's, which whoever looks at that finds with the rest."""
-    array: npt.NDArray[np.float32] = torch.zeros(shape).numpy()
+    tensor = empty(*shape)
+    array: npt.NDArray[np.float32] = tensor.numpy()
+    if tensor.numel() < ALONE:
+        array.fill(0)  # before PyTorch could have woken a thread
+    else:
+        tensor.zero_()
     return array
 
 
@@ -92,19 +114,72 @@ def _axpy(_: Any, out: Any, _i: Any, _scale: Any, source: Any, _j: Any) -> Any:
     """out[i + f] += scale·source[j + f] for LANES numbers."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        kind = ir.VectorType(ir.FloatType(), LANES)
         target = _vector(context, builder, signature, given, 0)
         numbers = builder.load(_vector(context, builder, signature, given, 3), align=4)
-        zero = ir.IntType(32)(0)
-        first = builder.insert_element(ir.Constant(kind, ir.Undefined), given[2], zero)
-        scales = builder.shuffle_vector(
-            first, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        )
-        scaled = builder.fmul(scales, numbers, flags=("contract",))
+        scaled = builder.fmul(_everywhere(builder, given[2]), numbers, flags=("contract",))
         builder.store(builder.fadd(builder.load(target, align=4), scaled, flags=("contract",)), target, align=4)
         return context.get_dummy_value()
 
     return types.void(out, types.intp, types.float32, source, types.intp), generate
+
+
+def _weighted_sum(num_vectors: int) -> Any:
+    """The code for rows of so many times LANES numbers, all of which stay in registers until the sum is done."""
+
+    def weighted_sum(
+        _: Any, out: Any, _place: Any, values: Any, columns: Any, _begin: Any, _end: Any, dense: Any
+    ) -> Any:
+        """out[place + f] = Σ_e values[e]·dense[columns[e]·width + f] over the entries from the first up to the end."""
+
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            kind, long, lanes = ir.VectorType(ir.FloatType(), LANES), ir.IntType(64), range(num_vectors)
+            begin, end = given[4], given[5]
+            nothing = ir.Constant(kind, [ir.Constant(ir.FloatType(), 0.0)] * LANES)
+            before = builder.block
+            loop, after = builder.append_basic_block("entry"), builder.append_basic_block("sum")
+            builder.cbranch(builder.icmp_signed("<", begin, end), loop, after)
+            builder.position_at_end(loop)
+            entry, sums = builder.phi(long), [builder.phi(kind) for _ in lanes]
+            entry.add_incoming(begin, before)
+            value = builder.load(_pointer(context, builder, signature.args[2], given[2], entry))
+            found = builder.load(_pointer(context, builder, signature.args[3], given[3], entry))
+            column = context.cast(builder, found, signature.args[3].dtype, types.intp)
+            scale, added = _everywhere(builder, value), []
+            for lane in lanes:
+                place = builder.add(builder.mul(column, long(num_vectors * LANES)), long(lane * LANES))
+                pointer = _pointer(context, builder, signature.args[6], given[6], place)
+                row = builder.load(builder.bitcast(pointer, kind.as_pointer()), align=4)
+                scaled = builder.fmul(scale, row, flags=("contract",))
+                added.append(builder.fadd(sums[lane], scaled, flags=("contract",)))
+            following = builder.add(entry, long(1))
+            entry.add_incoming(following, loop)
+            for total, more in zip(sums, added, strict=True):
+                total.add_incoming(nothing, before)
+                total.add_incoming(more, loop)
+            builder.cbranch(builder.icmp_signed("<", following, end), loop, after)
+            builder.position_at_end(after)
+            totals = [builder.phi(kind) for _ in lanes]
+            for lane, total in enumerate(totals):
+                total.add_incoming(nothing, before)
+                total.add_incoming(added[lane], loop)
+            for lane, total in enumerate(totals):
+                pointer = _pointer(
+                    context, builder, signature.args[0], given[0], builder.add(given[1], long(lane * LANES))
+                )
+                builder.store(total, builder.bitcast(pointer, kind.as_pointer()), align=4)
+            return context.get_dummy_value()
+
+        return types.void(out, types.intp, values, columns, types.intp, types.intp, dense), generate
+
+    return intrinsic(weighted_sum)
+
+
+def _everywhere(builder: Any, number: Any) -> Any:
+    """A vector of one number."""
+    kind = ir.VectorType(ir.FloatType(), LANES)
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
+    order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), order)
 
 
 def _fetch(_: Any, array: Any, _place: Any) -> Any:
@@ -137,3 +212,6 @@ product_of = cast("Callable[..., Any]", intrinsic(_product))
 add_scaled = cast("Callable[..., None]", intrinsic(_axpy))
 fetch = cast("Callable[..., None]", intrinsic(_fetch))
 index_at = cast("Callable[..., Any]", intrinsic(_index))
+weighted_sum_1, weighted_sum_2, weighted_sum_3, weighted_sum_4 = (
+    cast("Callable[..., None]", _weighted_sum(num_vectors)) for num_vectors in range(1, 5)
+)

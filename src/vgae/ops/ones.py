@@ -27,6 +27,7 @@ from vgae.ops import reference
 from vgae.ops.chunks import Chunks, by_ends
 from vgae.ops.dispatch import HAS_NUMBA, SHORTEST_FOR_NUMBA
 from vgae.ops.factors import Factors
+from vgae.ops.pages import scaled
 from vgae.ops.suits import KERNELS, check_implementation, triton_suits
 
 OP = "vgae::sum_at_entries"
@@ -377,7 +378,8 @@ def _keep_gradients(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...
 
 def _backward(ctx: Any, upstream: Tensor, *_: Tensor | None) -> tuple[Any, ...]:
     gradients = [
-        upstream * gradient if given else None for given, gradient in zip(ctx.given, ctx.saved_tensors, strict=True)
+        scaled(gradient, upstream) if given else None
+        for given, gradient in zip(ctx.given, ctx.saved_tensors, strict=True)
     ]
     return (*gradients, *[None] * 14)
 

@@ -14,11 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from vgae.ops.factors import Factors
+from vgae.ops.pages import empty, is_large
 
 BLOCK = 2**14  # rows that are scaled at a time on a CPU, so that they stay in its cache
 
@@ -95,13 +97,23 @@ class PowerSums:
         mirrored = self.left is self.right and row_weights is column_weights
         of_columns = of_rows if mirrored else self.right.weighted(column_weights)
         left, right = self.left, self.right
-        return torch.stack(
-            [
-                len(right.rows) * of_rows[0] + len(left.rows) * of_columns[0],
-                of_rows[1] @ right.total.double() + left.total.double() @ of_columns[1],
-                (of_rows[2] * right.gram).sum() + (left.gram * of_columns[2]).sum(),
-            ]
-        )
+        numbers = [*of_rows, *of_columns, left.total.double(), left.gram, right.total.double(), right.gram]
+        if numbers[0].device.type == "cpu":  # few numbers, for which PyTorch takes as long as for thousands
+            return torch.from_numpy(_weighted([each.numpy() for each in numbers], len(left.rows), len(right.rows), np))
+        found: Tensor = _weighted(numbers, len(left.rows), len(right.rows), torch)
+        return found
+
+
+def _weighted(numbers: list[Any], height: int, width: int, library: Any) -> Any:
+    """The three sums by those of either side, arrays of NumPy's or PyTorch's."""
+    rows, rows_total, rows_gram, columns, columns_total, columns_gram, left, left_gram, right, right_gram = numbers
+    return library.stack(
+        [
+            width * rows + height * columns,
+            rows_total @ right + left @ columns_total,
+            (rows_gram * right_gram).sum() + (left_gram * columns_gram).sum(),
+        ]
+    )
 
 
 class _Parabola(torch.autograd.Function):
@@ -123,6 +135,13 @@ class _Parabola(torch.autograd.Function):
         left_total, left_gram, right_total, right_gram = ctx.sums
         a, b = (upstream * each for each in ctx.coefficients)
         if right is None:
-            return torch.addmm(2 * a * left_total, left, 4 * b * left_gram), None, None, None
-        of_left = torch.addmm(a * right_total, left, 2 * b * right_gram)
-        return of_left, torch.addmm(a * left_total, right, 2 * b * left_gram), None, None
+            return _line(left, 2 * a * left_total, 4 * b * left_gram), None, None, None
+        of_left = _line(left, a * right_total, 2 * b * right_gram)
+        return of_left, _line(right, a * left_total, 2 * b * left_gram), None, None
+
+
+def _line(rows: Tensor, constant: Tensor, slope: Tensor) -> Tensor:
+    """constant + rows·slope, for each row."""
+    if not is_large(rows):
+        return torch.addmm(constant, rows, slope)
+    return torch.addmm(constant, rows, slope, out=empty(*rows.shape, dtype=rows.dtype))

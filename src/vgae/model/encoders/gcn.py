@@ -34,6 +34,7 @@ from vgae.model.encoders.base import (
 )
 from vgae.model.inputs import EncoderInputs
 from vgae.model.spec import register
+from vgae.ops.pages import product
 from vgae.options import option
 
 
@@ -52,7 +53,7 @@ class GCNEncoder(LayeredEncoder):
             layer = torch.relu(inputs.propagation @ (inputs.dropout(hidden, spec.dropout) @ weight))
             hidden = first_rows(hidden, layer) + layer if spec.residual else layer
         dropped = inputs.dropout(hidden, spec.dropout)
-        return by_head(inputs.propagation @ (dropped @ side_by_side(self.head_weights)), self.head_weights)
+        return by_head(inputs.propagation @ product(dropped, side_by_side(self.head_weights)), self.head_weights)
 
 
 @register("encoder", "gcn")
