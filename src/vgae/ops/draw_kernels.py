@@ -64,7 +64,7 @@ def zeros_at(chosen: Tensor, starts: Tensor, columns: Tensor) -> Tensor:
 
 
 @compiled()
-def _row_of_zero(starts: Indices, zero: int) -> int:
+def _row_of_zero(starts: Indices, zero: int) -> Any:
     """The row that a zero is in, by its number."""
     num_nodes = np.int64(len(starts) - 1)
     low, high = np.int64(0), num_nodes - 1
