@@ -28,6 +28,7 @@ from vgae.io.graphs import write_graph
 from vgae.machine import working_on
 from vgae.model.spec import find, registered
 from vgae.objective import cost
+from vgae.objective import workload as workload_module
 from vgae.objective.cost import Rates, choose_objective, duration, estimate, memory_on, require_memory
 from vgae.objective.partition import BatchOptions
 from vgae.objective.workload import Memory, Workload
@@ -204,6 +205,30 @@ def test_what_is_kept_beside_training_counts() -> None:
     on_gpu, eager = (load.memory_needed("exact", on_cpu=False, recorded=recorded) for recorded in (True, False))
     assert on_gpu.device > 2 * eager.device - 3 * weights
     assert on_gpu.host < load.memory_needed("exact").host
+
+
+@pytest.mark.parametrize(
+    ("num_nodes", "objective", "measured"),
+    [
+        (100_000, "exact", 0.13e9),
+        (100_000, "sampled", 0.16e9),
+        (300_000, "exact", 0.40e9),
+        (300_000, "sampled", 0.49e9),
+        (1_000_000, "exact", 1.32e9),
+        (1_000_000, "sampled", 1.64e9),
+        (10_000_000, "sampled", 16.4e9),
+    ],
+)
+def test_memory_on_a_gpu_is_near_what_was_measured_there(
+    num_nodes: int, objective: str, measured: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By benchmarks/scaling.py on an H200: ten links per node, 32 dense features, steps that are not recorded."""
+    monkeypatch.setattr(workload_module, "HAS_TRITON", True)
+    load = replace(
+        work(1000), num_nodes=num_nodes, num_edges=10 * num_nodes, num_features=32, feature_entries=32 * num_nodes
+    )
+    load = replace(load, num_negatives=num_nodes)
+    assert 0.9 < load.memory_needed(objective, on_cpu=False).device / measured < 1.5
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from vgae.model.autoencoder import Composition
 from vgae.model.encoders import EncoderCost
 from vgae.objective.partition import BatchOptions
 from vgae.objective.variate import num_pairs_for
-from vgae.ops.dispatch import HAS_NUMBA, SHORTEST_FOR_NUMBA
+from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON, SHORTEST_FOR_NUMBA, WIDEST_FOR_TRITON
 from vgae.ops.ones import BLOCK
 
 INT, FLOAT = 8, 4  # bytes of an index and of a number
@@ -33,6 +33,7 @@ INT, FLOAT = 8, 4  # bytes of an index and of a number
 # an entry of a pass over rows, and drawn, laid out by both ends and summed up by them.
 NUMBERS_PER_PAIR, NUMBERS_PER_ENTRY, NUMBERS_PER_DRAW = 70, 5, 30
 TIMES_SUMMED = 40  # the numbers of the factors, for the sums over all pairs in closed form, forward and back
+INTS_PER_PIECE = 4  # of a row, as Triton's kernels take it
 INTS_PER_DRAW = 6  # its number, as drawn and rounded, its ends, and these in the order of either
 # Columns for each latent dimension on the way back: sums by row, what they are multiplied by, sums of gradients; with
 # noise also the terms of the KL and of σ, fewer where one kernel has both.
@@ -191,7 +192,7 @@ class Workload:
         `recorded` says that steps on a GPU are recorded, each recording with memory of its own.
         """
         if on_cpu:
-            keeping = self._lasting(objective, fused=True) + self._keeping()
+            keeping = self._lasting(objective, "numba") + self._keeping()
             return Memory(host=with_gaps(self._adjacency() + max(self._layout(), self.held(objective), keeping)))
         layout = self._layout() + self._propagation() + self._features() + self._making_the_mask()
         weights = 2 * FLOAT * self.num_weights  # drawn on the host, and brought back to it
@@ -203,11 +204,17 @@ class Workload:
 
     def held(self, objective: str, times: int = 1, *, on_cpu: bool = True) -> float:
         """Bytes of all tensors at the peak of making the objective or of a step, whose own count so many times."""
-        fused = on_cpu and HAS_NUMBA and self.num_nodes >= SHORTEST_FOR_NUMBA
-        step = max(self._step(objective, fused), self._end_of_step()) + self._masked()
-        return self._lasting(objective, fused) + max(
+        kernels = self._kernels(on_cpu)
+        step = max(self._step(objective, kernels), self._end_of_step()) + self._masked()
+        return self._lasting(objective, kernels) + max(
             times * step, self._making_the_objective(objective), self._making_the_mask()
         )
+
+    def _kernels(self, on_cpu: bool) -> str | None:
+        """What sums and draws are made by, None where it is PyTorch alone."""
+        if on_cpu:
+            return "numba" if HAS_NUMBA and self.num_nodes >= SHORTEST_FOR_NUMBA else None
+        return "triton" if HAS_TRITON and self.latent_dim <= WIDEST_FOR_TRITON else None
 
     def _adjacency(self) -> float:
         """A by rows, which stays with the graph."""
@@ -250,35 +257,38 @@ class Workload:
         """A + I, with values that nobody needs; pair by pair the pairs of its ones, and copies."""
         return self.entries * self._entry() if self.by_rows(objective) else 5 * INT * self.entries
 
-    def _lasting(self, objective: str, fused: bool) -> float:
+    def _lasting(self, objective: str, kernels: str | None) -> float:
         weights = FLOAT * self.num_weights * (4 if self.early_stopping else 3)
-        return self._propagation() + self._features() + weights + self._ones(objective, fused) + self._mask()
+        return self._propagation() + self._features() + weights + self._ones(objective, kernels) + self._mask()
 
-    def _ones(self, objective: str, fused: bool) -> float:
+    def _ones(self, objective: str, kernels: str | None) -> float:
         """The columns of A + I, of its transpose where links have directions, and what else is needed."""
         entries = self._index() * (self.entries + self.num_nodes) * (2 if self.directed else 1)
         pairs = 0 if self.by_rows(objective) else self.num_ones * (2 * INT + FLOAT)
-        if fused:
+        if kernels == "numba":
             return entries + pairs
-        of_entry = self._index() + (INT if objective == "sampled" else 0)  # its row, and the zeros before it
-        return entries + pairs + self.entries * of_entry
+        if kernels == "triton":
+            pairs += 2 * INTS_PER_PIECE * self._index() * self.num_nodes  # of these and of Ã
+        sampled = objective == "sampled"
+        needed = 0 if kernels and not sampled else self._index() + (INT if sampled else 0)  # rows, the zeros before
+        return entries + pairs + self.entries * needed
 
-    def _step(self, objective: str, fused: bool) -> float:
+    def _step(self, objective: str, kernels: str | None) -> float:
         """Where the two sides of the objective are at their peak, on the way back."""
         noise = not self.composition.posterior.deterministic
-        together = fused and self._draws_with_kl
+        together = kernels == "numba" and self._draws_with_kl
         drawn = self.latent_dim * (0 if not noise else 1 if together else 2)  # noise and σ
         activations = FLOAT * self.num_nodes * (self.encoder.held + self.latent_dim + drawn) + self._dropped()
         if not self.by_rows(objective):
             return activations + self._pair_by_pair()
         columns = RETURNED_WITH_DRAWS[objective] if together else RETURNED_WITH_NOISE if noise else RETURNED
         returned = FLOAT * self.num_nodes * self.latent_dim * columns
-        if not fused:  # slopes of all entries, or factors of a block of them
+        if kernels is None:  # slopes of all entries, or factors of a block of them
             gathered = min(BLOCK, self.entries) * (3 * self.latent_dim + 6)
             returned = max(returned, FLOAT * (self.entries + gathered))
         if objective == "exact":
-            return activations + max(self._sweep(fused), returned)  # one after the other
-        pair = INTS_PER_DRAW * INT if fused else FLOAT * (4 * self.latent_dim + 3) + 2 * INT
+            return activations + max(self._sweep(kernels), returned)  # one after the other
+        pair = INTS_PER_DRAW * INT if kernels else FLOAT * (4 * self.latent_dim + 3) + 2 * INT
         return activations + returned + self.num_negatives * pair
 
     @property
@@ -293,9 +303,9 @@ class Workload:
         at_zeros = self.num_negatives * (2 * gathers + vectors + 2 * INT)
         return max(self.num_ones * (2 * gathers + vectors), self.num_ones * (gathers + vectors) + at_zeros)
 
-    def _sweep(self, fused: bool) -> float:
+    def _sweep(self, kernels: str | None) -> float:
         """What an implementation of the all-pairs op holds: tiles, factors laid out anew, and their gradients."""
-        tiles = 0 if fused else 2 * FLOAT * min(self.num_nodes, TILE_SIDE) ** 2
+        tiles = 0 if kernels else 2 * FLOAT * min(self.num_nodes, TILE_SIDE) ** 2
         return tiles + 6 * FLOAT * self.num_nodes * self.latent_dim
 
     def _end_of_step(self) -> float:
