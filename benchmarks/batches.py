@@ -30,9 +30,8 @@ from vgae.machine import describe_machine
 from vgae.objective.cost import memory_on
 from vgae.train.callbacks import Checkpointer
 from vgae.train.config import Config
-from vgae.train.job import Job
+from vgae.train.job import Job, workload
 from vgae.train.loop import train
-from vgae.train.plan import workload
 from vgae.train.state import TrainingState
 
 STEPS = 6

@@ -23,9 +23,9 @@ from torch import Tensor
 
 import vgae
 from vgae.likelihood.bernoulli import loss_at_zeros
+from vgae.likelihood.positive_pairs import PositivePairs
 from vgae.machine import describe_machine
 from vgae.model.inputs import EncoderInputs
-from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
 from vgae.objective.variate import AllPairs
 from vgae.ops import all_pairs_softplus
@@ -55,7 +55,7 @@ class Zeros:
     def __init__(self, trained: Trained, num_pairs: int) -> None:
         job, self.model = trained.job, trained.model
         given = job.labels, self.model, job.config.weighting_for(job.labels), "cpu"
-        self.ones = ExactObjective(*given).positives
+        self.ones = PositivePairs.of(job.labels, symmetric=self.model.decoder.symmetric, device="cpu")
         self.plain = SampledObjective(*given, num_negatives=num_pairs, control_variate=False)
         variate = SampledObjective(*given, num_negatives=num_pairs).variate
         if variate is None:

@@ -2,7 +2,7 @@
 
 python peaks.py JSON    one line for each [nodes, links per node, features, objective, options]: estimate / measured,
 from small to large, because the system tells the highest mark only
-python peaks.py limit   trains what needs 0.3 GB where the process may take 0.1 GB more than it has
+python peaks.py limit   trains what needs 0.12 GB where the process may take 0.1 GB more than it has
 """
 
 import ctypes
@@ -15,9 +15,8 @@ from typing import Any
 import vgae
 from helpers import graph_with
 from vgae.train.config import Config
-from vgae.train.job import Job
+from vgae.train.job import Job, workload
 from vgae.train.loop import train
-from vgae.train.plan import workload
 
 
 def bytes_of(name: str) -> int:
@@ -39,7 +38,7 @@ def measure(cases: list[tuple[int, int, str, str, dict[str, Any]]]) -> None:
 
 
 def train_within_a_limit() -> None:
-    graph = graph_with(20_000, 10, "none")
+    graph = graph_with(65_000, 3, "none")
     model = vgae.VGAE(objective="sampled", iterations=1, device="cpu")  # which loads all modules
     resource.setrlimit(resource.RLIMIT_AS, (bytes_of("VmSize") + 100_000_000, resource.RLIM_INFINITY))
     model.fit(graph)

@@ -116,17 +116,17 @@ def test_a_prior_begins_once_when_the_kl_first_counts_in_full(graph: Graph) -> N
 def test_free_bits_cost_nothing_below_and_everything_above() -> None:
     """N Σ_d max(λ, mean_i KL_id): dimensions below λ have no gradient, those above that of the KL itself."""
     kl = torch.tensor([[0.05, 1.0, 0.4], [0.01, 3.0, 0.2]], dtype=torch.float64, requires_grad=True)
-    found = total_kl(kl, 3, 0.35)
+    found = total_kl(kl, kl.shape, 0.35)
     assert float(found.detach()) == pytest.approx(2 * (0.35 + 2.0 + 0.35))
     (gradient,) = torch.autograd.grad(found, kl)
     torch.testing.assert_close(gradient, torch.tensor([[0.0, 1, 0], [0, 1, 0]], dtype=torch.float64))
-    assert float(total_kl(kl.detach(), 3, 0.0)) == pytest.approx(float(kl.detach().sum()))
+    assert float(total_kl(kl.detach(), kl.shape, 0.0)) == pytest.approx(float(kl.detach().sum()))
 
 
 def test_free_bits_of_a_kl_that_is_no_sum_over_dimensions() -> None:
     """N max(λd, mean_i KL_i)."""
     kl = torch.tensor([0.5, 1.5], dtype=torch.float64, requires_grad=True)
-    below, above = total_kl(kl, 4, 0.3), total_kl(kl, 4, 0.2)
+    below, above = total_kl(kl, (len(kl), 4), 0.3), total_kl(kl, (len(kl), 4), 0.2)
     assert float(below.detach()) == pytest.approx(2 * 1.2)
     assert float(above.detach()) == pytest.approx(2.0)
     assert float(torch.autograd.grad(below, kl)[0].abs().max()) == 0

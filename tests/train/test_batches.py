@@ -20,9 +20,9 @@ from vgae.model.neighbourhoods import Neighbourhoods
 from vgae.objective.batch_cost import BatchCost
 from vgae.objective.cost import Rates, estimate, memory_on
 from vgae.train.config import Config
-from vgae.train.job import Job
+from vgae.train.job import Job, workload
 from vgae.train.loop import Trained, train
-from vgae.train.plan import plan_training, workload
+from vgae.train.plan import plan_training
 
 CONFIG = Config(iterations=100, eval_every=25, hidden_dim=16, latent_dim=8, device="cpu", batch_size=50)
 

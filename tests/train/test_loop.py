@@ -17,8 +17,9 @@ from vgae.graph.synthetic import stochastic_block_model
 from vgae.objective import cost
 from vgae.train.config import Config, choose_device
 from vgae.train.job import Job
-from vgae.train.loop import Trained, _generators, train
+from vgae.train.loop import Trained, train
 from vgae.train.progress import describe
+from vgae.train.start import Generators
 from vgae.train.state import LogEntry
 
 SHORT = Config(iterations=30, objective="exact")
@@ -150,7 +151,8 @@ def test_a_last_step_that_diverges_is_diagnosed_too(split: LinkSplit, model: str
 
 def test_noise_is_independent_of_the_initial_weights() -> None:
     """Generators that share their 32 bits of seed would make the first noise a function of the first weights."""
-    init, noise_of = _generators(3, torch.device("cpu"))
+    generators = Generators.of(3, torch.device("cpu"))
+    init, noise_of = generators.weights, generators.noise
     weights, noise = torch.rand(2000, generator=init), torch.rand(2000, generator=noise_of)
     assert abs(float(torch.corrcoef(torch.stack([weights, noise]))[0, 1])) < 0.1
 

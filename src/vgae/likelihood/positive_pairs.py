@@ -4,6 +4,8 @@ The ones of A are the arcs of the graph: both ways of each link, or of a directe
 symmetric decoder has one logit for both ways, and sees a directed graph as an undirected one.
 
 Links with weights in (0, 1] can be observed in part: a soft label y is a one with weight y and a zero with 1 - y.
+
+Decoders with factors sum over the ones of A + I row by row (`ones_of`); others need them as a list (`PositivePairs`).
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from vgae.errors import InputError
+from vgae.graph.arcs import matrix_of
 from vgae.graph.graph import Graph
+from vgae.ops.ones import Ones
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,20 @@ class PositivePairs:
     def sum(self, values: Tensor) -> Tensor:
         """Σ L_ij v_ij over the ones of L, of a value for each of `pairs`."""
         return self.multiplicity.to(values.dtype) @ values
+
+
+def ones_of(graph: Graph, *, symmetric: bool, device: torch.device | str, observed: Observed | None = None) -> Ones:
+    """The entries of A + I by rows, with their labels where these are soft; whether the diagonal is observed or not."""
+    observed, graph = observed or Observed(), graph.as_scored(symmetric=symmetric)
+    labels = observed.labels(graph)
+    if graph.directed:
+        values = np.ones(graph.num_arcs, dtype=np.float32) if labels is None else labels
+        matrix = matrix_of(graph.arcs, values, graph.num_nodes)
+    else:
+        matrix = graph.adjacency if labels is None else graph.weighted_adjacency
+    matrix = sp.csr_array(matrix.astype(np.float32, copy=False) + sp.eye_array(graph.num_nodes, dtype=np.float32))
+    matrix.sort_indices()
+    return Ones.of(matrix, device, symmetric=not graph.directed, labelled=labels is not None)
 
 
 def diagonal_of(graph: Graph, device: torch.device | str) -> Tensor:

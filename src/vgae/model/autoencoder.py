@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from vgae.model.decoders import Decoder, DecoderSpec
 from vgae.model.encoders import Encoder, EncoderSpec
 from vgae.model.inputs import EncoderInputs
-from vgae.model.kl import kl_divergence
+from vgae.model.kl import kl_divergence, sample_with_kl
 from vgae.model.posteriors import Posterior, PosteriorSpec
 from vgae.model.priors import Prior, PriorInputs, PriorSpec, check_prior
 from vgae.ops import LogitRows
@@ -47,6 +47,10 @@ class AutoEncoder(nn.Module):
     def kl(self, posterior: Posterior, z: Tensor, inputs: EncoderInputs) -> Tensor:
         """KL(q ‖ p) for each node, by dimension where it is a sum over them (N×d, else N); z is a draw from q."""
         return kl_divergence(posterior, self.prior, z, self.seen(inputs))
+
+    def sample_with_kl(self, posterior: Posterior, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        """A draw from q and, where it is made along with it, the KL summed over nodes (1×d)."""
+        return sample_with_kl(posterior, self.prior, generator)
 
     def seen(self, inputs: EncoderInputs) -> PriorInputs:
         """What the prior may look at."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from vgae.model.posteriors import DeltaPosterior, NormalPosterior, Posterior, PowerSphericalPosterior
@@ -24,6 +25,7 @@ from vgae.model.priors import (
     StandardNormalPrior,
     UniformSpherePrior,
 )
+from vgae.ops.normal import draw_with_kl, kernels_suit
 
 ClosedForm = Callable[[Any, Any, PriorInputs | None], Tensor]
 
@@ -35,6 +37,15 @@ def kl_divergence(posterior: Posterior, prior: Prior, z: Tensor, seen: PriorInpu
     if closed_form is not None:
         return closed_form(posterior, prior, seen)
     return -posterior.entropy() - prior.log_prob(z, seen)
+
+
+def sample_with_kl(posterior: Posterior, prior: Prior, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+    """A draw and, where it is made along with it, the KL summed over nodes (1×d); else None in its place."""
+    paper = type(posterior) is NormalPosterior and type(prior) is StandardNormalPrior
+    if not (paper and isinstance(posterior, NormalPosterior) and kernels_suit(posterior.mean)):
+        return posterior.sample(generator), None
+    z, kl = draw_with_kl(posterior.mean, posterior.log_std, posterior.noise(generator))
+    return z, kl[None]
 
 
 def _normal_standard_normal(posterior: NormalPosterior, _: StandardNormalPrior, __: PriorInputs | None) -> Tensor:

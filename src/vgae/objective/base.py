@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -66,20 +67,30 @@ class Objective:
         warmth: Tensor | None = None,
     ) -> LossTerms:
         """The same at a posterior that is given."""
-        z = posterior.sample(generator)
+        z, kl = model.sample_with_kl(posterior, generator)
         reconstruction = self.reconstruction(model.decoder, z, generator, value=value)
-        kl = total_kl(model.kl(posterior, z, inputs), z.shape[1], self.options.free_bits)
+        kl = total_kl(model.kl(posterior, z, inputs) if kl is None else kl, z.shape, self.options.free_bits)
+        return self._terms(reconstruction, kl, posterior, value=value, warmth=warmth)
+
+    def _terms(
+        self, reconstruction: Tensor, kl: Tensor, posterior: Posterior, *, value: bool, warmth: Tensor | None
+    ) -> LossTerms:
+        """Both terms, weighted; of a posterior whose active dimensions are counted where values are asked for."""
         terms = self.weighting.terms(reconstruction, kl if warmth is None else warmth * kl)
         return terms.with_active(num_active_dimensions(posterior)) if value else terms
 
 
-def total_kl(kl: Tensor, latent_dim: int, free_bits: float = 0.0) -> Tensor:
+def total_kl(kl: Tensor, shape: Sequence[int], free_bits: float = 0.0) -> Tensor:
     """Σ_i KL(q(z_i) ‖ p(z_i)); with free bits λ, less than λ per dimension, on average over nodes, counts as λ.
 
     N Σ_d max(λ, 1/N Σ_i KL_id),   or N max(λd, 1/N Σ_i KL_i) where the KL is no sum over dimensions.
+
+    `kl` is that of each node, by dimension where it is a sum over them (N×d, or their sum, 1×d; else N), and `shape`
+    has N and d.
     """
+    num_nodes, latent_dim = shape
     if not free_bits:
         return kl.sum(dim=1).sum() if kl.dim() == 2 else kl.sum()
     if kl.dim() == 2:
-        return len(kl) * kl.mean(dim=0).clamp(min=free_bits).sum()
-    return len(kl) * kl.mean().clamp(min=free_bits * latent_dim)
+        return num_nodes * (kl.sum(dim=0) / num_nodes).clamp(min=free_bits).sum()
+    return num_nodes * kl.mean().clamp(min=free_bits * latent_dim)

@@ -11,7 +11,19 @@ from functools import cached_property
 
 from vgae.model.neighbourhoods import MOST_FILLED
 from vgae.objective.partition import BatchOptions
-from vgae.objective.workload import FLOAT, INT, NUMBERS_PER_PAIR, Memory, Workload, with_gaps
+from vgae.objective.workload import (
+    FLOAT,
+    INT,
+    INTS_PER_DRAW,
+    NUMBERS_PER_DRAW,
+    NUMBERS_PER_ENTRY,
+    NUMBERS_PER_PAIR,
+    RETURNED_WITH_NOISE,
+    TIMES_SUMMED,
+    Memory,
+    Workload,
+    with_gaps,
+)
 
 MOVED_WITH_ENTRY = 30  # numbers, for a row and a column that are found, and the transpose
 MOVED_WITH_WEIGHT = 6  # by Adam: a weight, its gradient and two moments
@@ -91,9 +103,25 @@ class BatchCost:
         return self.batch.size**2 / halves if self.is_swept else 0.0
 
     @property
+    def by_rows(self) -> bool:
+        """Whether the ones within a part are summed up row by row, and drawn zeros by both their ends."""
+        return self.is_swept or (self.work.factorised and self.batch.control_variate)
+
+    @property
+    def num_drawn(self) -> int:
+        """Zeros that a step draws."""
+        return 0 if self.is_swept else self.batch.num_pairs
+
+    @property
     def single_pairs(self) -> float:
-        """Pairs whose logits are computed one by one."""
-        return 2 * self.num_ones + self.batch.size + (0 if self.is_swept else self.batch.num_pairs)
+        """Pairs whose logits are computed one by one: chosen ones, the diagonal, zeros where there is no other way."""
+        return self.num_ones + self.batch.size + (0 if self.by_rows else self.num_drawn)
+
+    @property
+    def inside(self) -> float:
+        """Ones within a part."""
+        size = min(self.batch.size, self.work.num_nodes)
+        return size * (1 + self.degree * size / self.work.num_nodes)
 
     def numbers_moved(self) -> float:
         """In a step, in the unit of `Workload.numbers_moved`."""
@@ -101,7 +129,11 @@ class BatchCost:
         propagated = 2 * self.entries * encoder.propagated / reach
         projected = 2 * self.feature_entries * encoder.projected
         found = MOVED_WITH_ENTRY * (self.entries + (0 if self._is_dense else self.feature_entries))
-        pairs = NUMBERS_PER_PAIR * self.work.latent_dim * self.single_pairs
+        columns = NUMBERS_PER_PAIR * self.single_pairs
+        if self.by_rows:
+            columns += NUMBERS_PER_ENTRY * self.inside + NUMBERS_PER_DRAW * self.num_drawn
+            columns += 0 if self.is_swept else TIMES_SUMMED * self.batch.size
+        pairs = self.work.latent_dim * columns + MOVED_WITH_ENTRY * self.inside
         return propagated + projected + found + pairs + MOVED_WITH_WEIGHT * self.work.num_weights
 
     @property
@@ -129,13 +161,19 @@ class BatchCost:
         return 3 * 2 * FLOAT * work.num_nodes * self.features_per_node if work.num_features else 0.0
 
     def _step(self) -> float:
-        """Activations, gradients, and the part of the graph, both ways."""
+        """Activations, gradients, and the part of the graph, both ways.
+
+        Pairs are there with what the encoder holds, and are gone where it is at its peak, on the way back.
+        """
         work, outer = self.work, self.reached[-1]
-        values = FLOAT * outer * (work.encoder.held + work.encoder.returning)
+        of_inner = FLOAT * self.reached[0] * work.latent_dim * RETURNED_WITH_NOISE
         features = (FLOAT if self._is_dense else 6 * FLOAT) * self.feature_entries
         of_pairs = FLOAT * self.single_pairs * (4 * work.latent_dim + work.numbers_per_pair + 7)
+        of_pairs += INT * (INTS_PER_DRAW * self.num_drawn + 4 * self.inside)
         places = 2 * INT * work.num_nodes
-        return values + features + 8 * FLOAT * self.entries + of_pairs + places + FLOAT * work.num_weights
+        values = FLOAT * outer * work.encoder.held + of_inner + of_pairs
+        values = max(values, FLOAT * outer * work.encoder.returning)
+        return values + features + 8 * FLOAT * self.entries + places + FLOAT * work.num_weights
 
     def _inference(self) -> float:
         """The embeddings of all nodes, without gradients: for validation, and at the end."""

@@ -32,11 +32,11 @@ from vgae.model.decoders import Decoder
 from vgae.model.inputs import EncoderInputs
 from vgae.model.neighbourhoods import Neighbourhoods
 from vgae.objective.base import LossOptions, Objective, total_kl
-from vgae.objective.collapse import num_active_dimensions
 from vgae.objective.partition import BatchOptions, Partition
 from vgae.objective.variate import AllPairs, ControlVariate
 from vgae.objective.weighting import LossTerms, Weighting
-from vgae.ops import Factors, all_pairs_softplus
+from vgae.ops import Counted, Ones, all_pairs_softplus, sum_at_ones
+from vgae.ops.zeros import sample_zeros
 
 Nodes = npt.NDArray[np.int64]
 
@@ -50,7 +50,7 @@ class Part:
     ones: Tensor  # pairs of L in the rows of the part, without the diagonal
     weights: Tensor  # what each of them counts for, times its label
     zeros: Tensor | None  # how often each counts as a zero, where labels are soft
-    inside: Tensor  # all ones of L within the part, without the diagonal
+    inside: Ones  # all ones of A + I within the part, without labels
 
 
 class BatchedObjective(Objective):
@@ -69,6 +69,7 @@ class BatchedObjective(Objective):
         self.neighbourhoods, self.device = neighbourhoods, torch.device(neighbourhoods.device)
         graph = graph.as_scored(symmetric=model.decoder.symmetric)
         self.soft = self.options.observed.labels(graph) is not None
+        self.directed = graph.directed
         self.ones: sp.csr_array = neighbourhoods.propagation  # which has its entries where A + I has its ones
         if graph.directed or self.soft:
             self.ones = graph.directed_adjacency if graph.directed else graph.weighted_adjacency
@@ -114,9 +115,8 @@ class BatchedObjective(Objective):
         reconstruction = self._reconstruction(model.decoder, z, part, generator, value=value)
         own = model.posterior.build(_first(outputs, part.size))
         kl = model.kl(own, z[: part.size], inputs)
-        kl = self.partition.times * total_kl(kl, z.shape[1], self.options.free_bits)
-        terms = self.weighting.terms(reconstruction, kl if warmth is None else warmth * kl)
-        return terms.with_active(num_active_dimensions(own)) if value else terms
+        kl = self.partition.times * total_kl(kl, (part.size, z.shape[1]), self.options.free_bits)
+        return self._terms(reconstruction, kl, own, value=value, warmth=warmth)
 
     def part(self, nodes: Nodes, generator: torch.Generator) -> Part:
         """What a step needs to know about these nodes."""
@@ -126,7 +126,7 @@ class BatchedObjective(Objective):
         sources, others, labels = sources[off_diagonal], others[off_diagonal], labels[off_diagonal]
         self.places[nodes] = np.arange(len(nodes))
         local = self.places[others]
-        inside = np.stack([sources, local], axis=1)[local >= 0]
+        inside = self._inside(sources[local >= 0], local[local >= 0], len(nodes))
         chosen = self._chosen(len(others), len(nodes), generator)
         count = self.partition.times
         if chosen is not None:
@@ -143,8 +143,15 @@ class BatchedObjective(Objective):
             ones=torch.from_numpy(ones).to(self.device),
             weights=count * weights,
             zeros=count * (1 - weights) if self.soft else None,
-            inside=torch.from_numpy(inside).to(self.device),
+            inside=inside,
         )
+
+    def _inside(self, sources: Nodes, targets: Nodes, size: int) -> Ones:
+        """The ones of A + I within a part, by these pairs without the diagonal."""
+        adjacency = sp.csr_array((np.ones(len(sources), np.float32), (sources, targets)), shape=(size, size))
+        matrix = sp.csr_array(adjacency + sp.eye_array(size, dtype=np.float32))
+        matrix.sort_indices()
+        return Ones.of(matrix, self.device, symmetric=not self.directed)
 
     def _chosen(self, num_ones: int, num_nodes: int, generator: torch.Generator) -> Nodes | None:
         """Places among the ones of a part's rows, one drawn from each of as many parts; None where all are taken."""
@@ -170,44 +177,23 @@ class BatchedObjective(Objective):
 
     def _zeros(self, decoder: Decoder, z: Tensor, part: Part, generator: torch.Generator, *, value: bool) -> Tensor:
         """Σ softplus(s_ij) over the pairs of the part where A + I is zero, or an estimate."""
+        inside, num_pairs = part.inside, self.batch.num_pairs
         if self.swept:
             factors = decoder.require_factors(z)
             everywhere = all_pairs_softplus(
                 factors.q, factors.k, factors.row_bias, factors.column_bias, value=value, precision="highest"
             )
-            at_ones = loss_at_zeros(factors.logits(part.inside)).sum() + loss_at_zeros(factors.diagonal()).sum()
-            return everywhere - at_ones
-        pairs, num_zeros = drawn_zeros(part, self.batch.num_pairs, generator)
+            one = torch.ones((), device=z.device)
+            line = one, torch.zeros_like(one)  # -softplus(s) = -softplus(-s) - s
+            return everywhere + sum_at_ones(factors, inside, Counted(-1.0), line, value=value)
+        pairs = sample_zeros(inside, num_pairs, generator)
         if self.variate is None:
-            return num_zeros / self.batch.num_pairs * loss_at_zeros(decoder.logits(z, pairs)).sum()
+            return inside.num_zeros / num_pairs * loss_at_zeros(decoder.logits(z, pairs.long())).sum()
         known = AllPairs.of(decoder.require_factors(z))
-        self.variate.num_zeros = num_zeros
-        return self.variate.estimate(known, _sums_at_ones(known.factors, part, known.dtype), pairs)
-
-
-def _sums_at_ones(factors: Factors, part: Part, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Σ s and Σ s² over the pairs of the part where A + I is one."""
-    s = torch.cat([factors.logits(part.inside), factors.diagonal()]).to(dtype)
-    return s.sum(), s.square().sum()
-
-
-def drawn_zeros(part: Part, num_pairs: int, generator: torch.Generator) -> tuple[Tensor, int]:
-    """M pairs of a part where A + I is zero, one from each of M parts of them, and how many there are of these.
-
-    As in vgae.objective.sampled, by the numbers of the cells that are ones.
-    """
-    device, size = part.inside.device, part.size
-    diagonal = torch.arange(size, device=device) * (size + 1)
-    cells = torch.cat([part.inside[:, 0] * size + part.inside[:, 1], diagonal]).sort().values
-    num_zeros = size**2 - len(cells)
-    before = cells - torch.arange(len(cells), device=device)
-    places = torch.rand(num_pairs, dtype=torch.float64, generator=generator, device=device)
-    places += torch.arange(num_pairs, device=device)
-    chosen = (places * (num_zeros / num_pairs)).long().clamp_(max=max(num_zeros - 1, 0))
-    found = chosen + torch.searchsorted(before, chosen, right=True)
-    found = found.clamp_(max=size**2 - 1)  # of a part that has no zeros, whose number is what they are multiplied by
-    sources = found.div(size, rounding_mode="floor")
-    return torch.stack([sources, found - sources * size]).T, num_zeros
+        self.variate.num_zeros = inside.num_zeros
+        parabola = self.variate.coefficients(known)
+        at_ones = sum_at_ones(known.factors, inside, Counted(0.0), parabola, value=value)
+        return at_ones + self.variate.estimate(known, None, pairs, parabola)
 
 
 def _first(outputs: Mapping[str, Tensor], num: int) -> dict[str, Tensor]:

@@ -1,19 +1,15 @@
 """What training would cost on this machine, before anything is allocated, and which objective is affordable.
 
-Memory is arithmetic (vgae.objective.workload). Time is arithmetic times three rates that a short measurement gives:
-pairs per second of the all-pairs op, numbers per second that sparse products and gathers move, and the fixed cost of a
-step. On graphs so small that the exact objective is affordable on any machine, nothing is measured.
+Memory is arithmetic (vgae.objective.workload). Time is arithmetic times three rates that a few steps of the training
+give (vgae.train.trial): pairs per second of the all-pairs op, numbers per second that everything else moves, and the
+fixed cost of a step. On graphs so small that the exact objective is affordable on any machine, nothing is measured.
 """
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-import scipy.sparse as sp
 import torch
 
 from vgae.errors import InputError
@@ -21,18 +17,16 @@ from vgae.memory import bytes_free
 from vgae.objective.batch_cost import BatchCost
 from vgae.objective.partition import BatchOptions
 from vgae.objective.workload import Memory, Workload
-from vgae.ops import SparseMatrix, all_pairs_softplus
 
 AFFORDABLE_SECONDS = 900.0  # for a whole training run
 SLOWEST = 25e6  # pairs per second, fewer than any machine in use computes
-STEP_OVERHEADS = 3  # fixed cost of a step, in fixed costs of the all-pairs op
 SMALLEST_BATCH = 1000  # nodes of a step that is worth proposing
 LARGEST_RECORDED = 200_000  # nodes; beyond, launching is a small part of a step, and a recording holds its memory
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What a machine can do, as measured."""
+    """What a machine can do of one training with one objective, as measured."""
 
     pairs_per_second: float
     numbers_per_second: float
@@ -54,31 +48,6 @@ class Choice:
 
     objective: str
     reason: str
-
-
-def measure_rates(
-    device: torch.device, latent_dim: int, *, symmetric: bool = True, precision: str = "highest"
-) -> Rates:
-    """Measure this machine, in a fraction of a second (on a GPU after the kernels are compiled)."""
-    num_nodes = 150_000 if device.type == "cuda" else 3_000
-    generator = torch.Generator().manual_seed(0)
-    z = (torch.randn(num_nodes, latent_dim, generator=generator) / latent_dim**0.25).to(device).requires_grad_()
-    tiny = z.detach()[:64].clone().requires_grad_()
-
-    def sweep(factors: torch.Tensor) -> None:
-        all_pairs_softplus(factors, None if symmetric else factors, value=False, precision=precision)
-
-    overhead = _seconds(lambda: sweep(tiny), device)
-    pairs = num_nodes**2 / (2 if symmetric else 1)
-    ends = np.random.default_rng(0).integers(num_nodes, size=(2, 10 * num_nodes))
-    matrix = SparseMatrix(sp.csr_array((np.ones(ends.shape[1]), ends), shape=(num_nodes, num_nodes)), device=device)
-    dense = torch.ones(num_nodes, 32, device=device)
-    moved = _seconds(lambda: matrix @ dense, device)
-    return Rates(
-        pairs_per_second=pairs / max(_seconds(lambda: sweep(z), device) - overhead, 1e-9),
-        numbers_per_second=matrix.rows.values.numel() * 32 / moved,
-        seconds_per_step=STEP_OVERHEADS * overhead,
-    )
 
 
 def estimate(work: Workload, rates: Rates, objective: str, device: torch.device) -> Cost:
@@ -207,15 +176,3 @@ def _gigabytes(number: float) -> str:
 
 def _count(number: float) -> str:
     return f"{number / 1e6:.1f} million" if number >= 1e5 else f"{number:.0f}"
-
-
-def _seconds(work: Callable[[], object], device: torch.device, repeats: int = 3) -> float:
-    """The median time of some work, after one run to warm up."""
-    times = []
-    for _ in range(repeats + 1):
-        started = time.perf_counter()
-        work()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        times.append(time.perf_counter() - started)
-    return statistics.median(times[1:])

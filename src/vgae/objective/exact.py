@@ -4,20 +4,19 @@
 
 The first sum is the all-pairs op, the second is as sparse as the graph. Because softplus(s) = softplus(-s) + s, a one
 contributes (w - 1)·softplus(-s) - s to the second. A soft label y contributes y times that. Without the diagonal, the
-first sum's part of it is taken back.
+first sum's part of it is taken back, which is a one with w = 0.
 """
 
 import torch
 from torch import Tensor
 
 from vgae.graph.graph import Graph
-from vgae.likelihood.bernoulli import correction_at_ones, loss_at_zeros
-from vgae.likelihood.positive_pairs import PositivePairs, diagonal_of
+from vgae.likelihood.positive_pairs import ones_of
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.decoders import Decoder
 from vgae.objective.base import LossOptions, Objective
 from vgae.objective.weighting import Weighting
-from vgae.ops import all_pairs_softplus
+from vgae.ops import Counted, all_pairs_softplus, sum_at_ones
 
 
 class ExactObjective(Objective):
@@ -35,9 +34,10 @@ class ExactObjective(Objective):
     ) -> None:
         self.weighting, self.options = weighting, options or LossOptions()
         self.precision = precision
-        observed = self.options.observed
-        self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device, observed=observed)
-        self.unobserved = None if observed.diagonal else diagonal_of(graph, device)
+        observed, weight = self.options.observed, weighting.positive_weight
+        self.ones = ones_of(graph, symmetric=model.decoder.symmetric, device=device, observed=observed)
+        self.counted = Counted(weight - 1, None if observed.diagonal else -1.0)
+        self.parabola = torch.ones((), device=device), torch.zeros((), device=device)
 
     def reconstruction(self, decoder: Decoder, z: Tensor, generator: torch.Generator, *, value: bool) -> Tensor:
         """R over all pairs; without `value`, NaN in its place."""
@@ -46,9 +46,4 @@ class ExactObjective(Objective):
         everywhere = all_pairs_softplus(
             factors.q, factors.k, factors.row_bias, factors.column_bias, value=value, precision=self.precision
         )
-        logits = factors.logits(self.positives.pairs)
-        at_positives = correction_at_ones(logits, self.weighting.positive_weight)
-        total = everywhere + self.positives.sum(at_positives)
-        if self.unobserved is None:
-            return total
-        return total - loss_at_zeros(factors.logits(self.unobserved)).sum()
+        return everywhere + sum_at_ones(factors, self.ones, self.counted, self.parabola, value=value)

@@ -6,14 +6,13 @@ where N₀ is the number of zeros of L = A + I and the M pairs are drawn from th
 decoders with factors p is a parabola, the control variate (vgae.objective.variate): its sum over all pairs has a closed
 form, and that over the zeros is less by what it is at the ones, which are there anyway. Else p = 0.
 
-The zeros are drawn exactly, as in vgae.graph.negatives: number the N² cells row by row; if the ones are the cells o_0 <
-o_1 < …, then o_k - k zeros come before one k, and a binary search in these turns the u-th zero into its cell. The zeros
-in this order are divided into M parts of the same size, and one is drawn from each: every zero is as likely as before,
-no row of the matrix has many more than its share, so that the sum varies less, and memory is read in order. A soft
-label is never among them: the part of it that is a zero is always counted.
+The zeros are divided into M parts of the same size, and one is drawn from each (vgae.ops.zeros). A soft label is never
+among them: the part of it that is a zero is always counted.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,13 +20,15 @@ from torch import Tensor
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.likelihood.bernoulli import loss_at_ones, loss_at_zeros
-from vgae.likelihood.positive_pairs import PositivePairs
+from vgae.likelihood.positive_pairs import PositivePairs, ones_of
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.decoders import Decoder
 from vgae.model.inputs import EncoderInputs
 from vgae.objective.base import LossOptions, Objective
 from vgae.objective.variate import AllPairs, ControlVariate, num_pairs_for
 from vgae.objective.weighting import Weighting
+from vgae.ops import Counted, sum_at_ones
+from vgae.ops.zeros import sample_zeros
 
 
 class SampledObjective(Objective):
@@ -35,6 +36,8 @@ class SampledObjective(Objective):
 
     `num_negatives` is M. `control_variate` is None for one wherever the decoder has factors.
     """
+
+    positives: PositivePairs  # where there is no control variate
 
     def __init__(
         self,
@@ -49,22 +52,22 @@ class SampledObjective(Objective):
     ) -> None:
         self.weighting, self.options = weighting, options or LossOptions()
         graph = graph.as_scored(symmetric=model.decoder.symmetric)
-        self.num_nodes = graph.num_nodes
-        observed = self.options.observed
-        self.positives = PositivePairs.of(graph, symmetric=model.decoder.symmetric, device=device, observed=observed)
-        with_variate = model.decoder.factorised if control_variate is None else control_variate
-        if with_variate and not model.decoder.factorised:
+        decoder, observed = model.decoder, self.options.observed
+        with_variate = decoder.factorised if control_variate is None else control_variate
+        if with_variate and not decoder.factorised:
             raise InputError("control_variate: the decoder has no factors, which the control variate needs; use off.")
         self.num_negatives = num_negatives or num_pairs_for(graph, control_variate=with_variate)
-        sources, targets = PositivePairs.of(graph, symmetric=False, device=device).pairs.unbind(dim=1)
-        cells = (sources * graph.num_nodes + targets).sort().values
-        self.num_zeros = graph.num_nodes**2 - len(cells)
+        self.num_zeros = graph.num_nodes**2 - graph.num_nodes - graph.num_arcs
         if self.num_zeros == 0:
             raise InputError(
                 "The graph links every pair of nodes: there are no zeros to sample; use the exact objective."
             )
-        self.zeros_before = cells - torch.arange(len(cells), device=device)
+        given: Any = {"symmetric": decoder.symmetric, "device": device}
         self.variate = ControlVariate(self.num_zeros, self.num_negatives, device) if with_variate else None
+        self.counted = Counted(weighting.positive_weight, None if observed.diagonal else 0.0, as_zeros=observed.soft)
+        self.entries = ones_of(graph, **given, observed=observed if with_variate else None)
+        if not with_variate:
+            self.positives = PositivePairs.of(graph, **given, observed=observed)
 
     def begin(self, model: AutoEncoder, inputs: EncoderInputs, generator: torch.Generator) -> None:
         """Before the first step the control variate looks at a draw, so that this step is not plain."""
@@ -79,36 +82,23 @@ class SampledObjective(Objective):
 
     def sample_zeros(self, generator: torch.Generator) -> Tensor:
         """M pairs, row by row, each drawn uniformly from its part of the zeros of A + I."""
-        device, num = self.zeros_before.device, self.num_negatives
-        places = torch.rand(num, dtype=torch.float64, generator=generator, device=device)
-        places += torch.arange(num, device=device)
-        chosen = (places * (self.num_zeros / num)).long().clamp_(max=self.num_zeros - 1)
-        cells = chosen + torch.searchsorted(self.zeros_before, chosen, right=True)
-        sources = cells.div(self.num_nodes, rounding_mode="floor")
-        return torch.stack([sources, cells - sources * self.num_nodes]).T
+        return sample_zeros(self.entries, self.num_negatives, generator)
 
     def reconstruction(self, decoder: Decoder, z: Tensor, generator: torch.Generator, *, value: bool) -> Tensor:
-        """R at one sample of the zeros; its value costs nothing extra here."""
-        del value
+        """R at one sample of the zeros; without `value` NaN, where sums over the ones need not be known."""
         if self.variate is None:
-            logits = decoder.logits(z, self.positives.pairs)
-            at_zeros = loss_at_zeros(decoder.logits(z, self.sample_zeros(generator)))
-            zeros = self.num_zeros / self.num_negatives * at_zeros.sum()
-        else:
-            known = AllPairs.of(decoder.require_factors(z))
-            logits = known.factors.logits(self.positives.pairs)
-            zeros = self.variate.estimate(known, self._at_ones(known, logits), self.sample_zeros(generator))
+            return self._plain(decoder, z, generator)
+        known = AllPairs.of(decoder.require_factors(z))
+        parabola = self.variate.coefficients(known)
+        ones = sum_at_ones(known.factors, self.entries, self.counted, parabola, value=value)
+        return ones + self.variate.estimate(known, None, self.sample_zeros(generator), parabola)
+
+    def _plain(self, decoder: Decoder, z: Tensor, generator: torch.Generator) -> Tensor:
+        """R without a control variate, pair by pair, as decoders without factors need it."""
+        logits = decoder.logits(z, self.positives.pairs)
+        at_zeros = loss_at_zeros(decoder.logits(z, self.sample_zeros(generator).long()))
+        zeros = self.num_zeros / self.num_negatives * at_zeros.sum()
         ones = self.weighting.positive_weight * self.positives.sum(loss_at_ones(logits))
         if self.positives.zeros is None:
             return ones + zeros
         return ones + zeros + self.positives.zeros.to(logits.dtype) @ loss_at_zeros(logits)
-
-    def _at_ones(self, known: AllPairs, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Σ s_ij and Σ s_ij² where A + I is one, soft or not, and whether the diagonal is observed or not."""
-        positives, s = self.positives, logits.to(known.dtype)
-        times = (positives.multiplicity if positives.zeros is None else positives.multiplicity + positives.zeros).to(s)
-        first, second = times @ s, times @ (s * s)
-        if self.options.observed.diagonal:
-            return first, second
-        diagonal = known.diagonal.to(s.dtype)
-        return first + diagonal.sum(), second + diagonal.square().sum()

@@ -28,13 +28,16 @@ logit and a slope,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from vgae.graph.graph import Graph
-from vgae.ops import Factors
+from vgae.ops import Factors, sum_at_pairs
+from vgae.ops.ones import numba_suits
 from vgae.ops.powers import PowerSums
 
 MEANS = torch.Size([2, 6])
@@ -58,11 +61,20 @@ class AllPairs:
     @classmethod
     def of(cls, factors: Factors) -> AllPairs:
         """Of the factors of a step."""
-        biases = sum(bias is not None for bias in (factors.row_bias, factors.column_bias)) / 2  # half on either side
+        given = factors.row_bias, factors.column_bias
+        biases = sum(bias is not None for bias in given) / 2  # half on either side
         wide = torch.promote_types(factors.q.dtype, torch.float32)
-        rows = factors.q.detach().to(wide).square().sum(dim=1) + biases
-        columns = rows if factors.k is None else factors.k.detach().to(wide).square().sum(dim=1) + biases
-        return cls(factors, PowerSums.of(factors), factors.diagonal(), (rows, columns))
+        with torch.no_grad():
+            q = factors.q.to(wide)
+            squares = _products(q, q)
+            if factors.k is None:
+                rows = columns = squares + biases
+                diagonal = squares + sum(bias.to(wide) for bias in given if bias is not None)
+            else:
+                k = factors.k.to(wide)
+                rows, columns = squares + biases, _products(k, k) + biases
+                diagonal = factors.diagonal()
+        return cls(factors, PowerSums.of(factors), diagonal, (rows, columns))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -70,14 +82,23 @@ class AllPairs:
         return self.weights[0].dtype
 
     @torch.no_grad()
-    def means(self) -> tuple[Tensor, Tensor, Tensor]:
+    def means(self) -> Tensor:
         """E w, E w·s and E w·s² over all pairs of two nodes; the first and the last may be too large by rounding."""
-        weight, s = (self.weights[0] + self.weights[1]).double(), self.diagonal.detach().double()
         exact = 1 - ROUNDING * torch.finfo(self.dtype).eps
         num_pairs = max(1, self.factors.num_nodes * (self.factors.num_nodes - 1))
-        w, ws, wss = self.sums.weighted(*self.weights).unbind()
-        w, ws, wss = w - exact * weight.sum(), ws - weight @ s, wss - exact * (weight @ (s * s))
-        return w / num_pairs, ws / num_pairs, wss / num_pairs
+        everywhere, of_nodes = self.sums.weighted(*self.weights), self._of_nodes()
+        everywhere[::2] -= exact * of_nodes[::2]
+        everywhere[1] -= of_nodes[1]
+        return everywhere / num_pairs
+
+    def _of_nodes(self) -> Tensor:
+        """Σ w, Σ w·s and Σ w·s² over the pairs of a node with itself."""
+        s = self.diagonal.detach()
+        if numba_suits(self.factors.q):
+            found: Tensor = import_module("vgae.ops.draw_kernels").weighted_sums(*self.weights, s.to(self.dtype))
+            return found
+        weight, s = (self.weights[0] + self.weights[1]).double(), s.double()
+        return torch.stack([weight.sum(), weight @ s, weight @ (s * s)])
 
 
 class ControlVariate:
@@ -88,22 +109,37 @@ class ControlVariate:
         # Means over the two halves of the last draw of w, w·s, w·s², w·σ, w·σ·s and w·σ²; none before the first.
         self.means = torch.zeros(MEANS, dtype=torch.float64, device=device)
 
-    def estimate(self, known: AllPairs, at_ones: tuple[Tensor, Tensor], pairs: Tensor) -> Tensor:
-        """Of zeros that were drawn (M×2), given Σ s and Σ s² at the ones; the draw is remembered for the next step."""
-        a, b = self.coefficients(known)
-        logits = known.factors.logits(pairs)
-        s = logits.to(known.dtype)
-        residual = (softplus(s) - (a + b * s) * s).sum()
-        of_zeros = a * (known.sums.total - at_ones[0]) + b * (known.sums.squares - at_ones[1])
+    def estimate(
+        self,
+        known: AllPairs,
+        at_ones: tuple[Tensor, Tensor] | None,
+        pairs: Tensor,
+        parabola: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
+        """Of zeros that were drawn (M×2), given Σ s and Σ s² at the ones; the draw is remembered for the next step.
+
+        Without `at_ones` it is too large by what a·s + b·s² is at the ones, which whoever sums over these takes off.
+        `parabola` is a and b, where they are known.
+        """
+        a, b = self.coefficients(known) if parabola is None else parabola
+        residual, logits = sum_at_pairs(known.factors, pairs, (a, b))
+        of_zeros = known.sums.parabola(a, b)
+        if at_ones is not None:
+            of_zeros = of_zeros - a * at_ones[0] - b * at_ones[1]
         self.learn(known, pairs, logits)
         return (of_zeros + self.num_zeros / self.num_pairs * residual).to(logits.dtype)
 
     @torch.no_grad()
     def learn(self, known: AllPairs, pairs: Tensor, logits: Tensor | None = None) -> None:
         """Take the means over this draw in place of the last one's, in the memory that there is."""
+        found = known.factors.logits(pairs) if logits is None else logits.detach()
+        if numba_suits(known.factors.q):
+            means = import_module("vgae.ops.draw_kernels").weighted_means(pairs, found, known.weights)
+            self.means.copy_(means)
+            return
         sources, targets = pairs.unbind(dim=1)
         weight = (known.weights[0].index_select(0, sources) + known.weights[1].index_select(0, targets)).double()
-        s = (known.factors.logits(pairs) if logits is None else logits.detach()).double()
+        s = found.double()
         probability = s.sigmoid()
         basis = torch.stack([torch.ones_like(s), s, s * s, probability, probability * s, probability**2])
         for mean, part in zip(self.means, (slice(0, None, 2), slice(1, None, 2)), strict=True):
@@ -112,28 +148,49 @@ class ControlVariate:
     @torch.no_grad()
     def coefficients(self, known: AllPairs) -> tuple[Tensor, Tensor]:
         """a and b by the last draw, and by what all pairs are now; 0 and 0 is plain sampling."""
-        all_w, all_ws, all_wss = known.means()
-        w, ws, wss, with_level, wps, _ = self.means.mean(dim=0).unbind()
-        middle = ws / w
-        with_slope, spread = wps - middle * with_level, wss - middle * ws
-        all_spread = all_wss - 2 * middle * all_ws + middle**2 * all_w
         trust = self.num_pairs / (self.num_pairs + FITTED)
-        level = trust * with_level / w * _shrinkage(w, all_w)
-        slope = trust * with_slope / spread * _shrinkage(spread, all_spread)
-        slope = torch.where(spread > LEAST_SPREAD * wss, slope, 0.0)
-        cost = level**2 * all_w + 2 * level * slope * (all_ws - middle * all_w) + slope**2 * all_spread
-        w, ws, wss, with_level, wps, plain = self.means.unbind(dim=1)  # of each half
-        spread = wss - 2 * middle * ws + middle**2 * w
-        gained = level * with_level * (all_w / w).clamp(max=1)
-        gained = gained + slope * (wps - middle * with_level) * (all_spread / spread).nan_to_num(1.0).clamp(max=1)
-        pays = (plain - 2 * gained + cost <= plain / WORTH).all() & torch.isfinite(cost)
-        found = torch.where(pays, torch.stack([level - slope * middle, slope / 2]), 0.0).to(known.dtype)
-        return found[0], found[1]
+        over_all = known.means()
+        if self.means.device.type == "cpu":  # a few dozen numbers, for which PyTorch takes as long as for thousands
+            with np.errstate(all="ignore"):
+                found = torch.from_numpy(np.stack(_fitted(self.means.numpy(), over_all.numpy(), trust, np)))
+        else:
+            found = torch.stack(_fitted(self.means, over_all, trust, torch))
+        a, b = found.to(known.dtype)
+        return a, b
 
 
-def _shrinkage(in_draw: Tensor, over_all: Tensor) -> Tensor:
-    """1, or where there is far more than the draw has seen, the share that it has."""
-    return torch.where(over_all <= TOLERANCE * in_draw, 1.0, in_draw / over_all)
+def _fitted(means: Any, over_all: Any, trust: float, library: Any) -> tuple[Any, Any]:
+    """a and b by the means of either half of a draw and those over all pairs, arrays of NumPy's or PyTorch's."""
+    where, isfinite, isnan = library.where, library.isfinite, library.isnan
+    all_w, all_ws, all_wss = over_all
+    w, ws, wss, with_level, wps, _ = (means[0] + means[1]) / 2
+    middle = ws / w
+    with_slope, spread = wps - middle * with_level, wss - middle * ws
+    all_spread = all_wss - 2 * middle * all_ws + middle**2 * all_w
+
+    def shrinkage(in_draw: Any, in_all: Any) -> Any:
+        """1, or where there is far more than the draw has seen, the share that it has."""
+        return where(in_all <= TOLERANCE * in_draw, 1.0, in_draw / in_all)
+
+    def at_most_one(share: Any) -> Any:
+        return where(share > 1, 1.0, share)
+
+    level = trust * with_level / w * shrinkage(w, all_w)
+    slope = trust * with_slope / spread * shrinkage(spread, all_spread)
+    slope = where(spread > LEAST_SPREAD * wss, slope, 0.0)
+    cost = level**2 * all_w + 2 * level * slope * (all_ws - middle * all_w) + slope**2 * all_spread
+    w, ws, wss, with_level, wps, plain = means.T  # of each half
+    spread = wss - 2 * middle * ws + middle**2 * w
+    gained = level * with_level * at_most_one(all_w / w)
+    seen = all_spread / spread
+    gained = gained + slope * (wps - middle * with_level) * at_most_one(where(isnan(seen), 1.0, seen))
+    pays = (plain - 2 * gained + cost <= plain / WORTH).all() & isfinite(cost)
+    return where(pays, level - slope * middle, 0.0), where(pays, slope / 2, 0.0)
+
+
+def _products(left: Tensor, right: Tensor) -> Tensor:
+    """The product of each row with the other's: as one of matrices, three times as fast as a sum of products."""
+    return torch.bmm(left[:, None, :], right[:, :, None]).flatten()
 
 
 def num_pairs_for(graph: Graph, *, control_variate: bool) -> int:

@@ -5,11 +5,12 @@ which cannot fit is refused before anything of it is allocated. Bytes are those 
 and the graph, which are there already. They are held in phases, and the largest counts:
 
     layout     A and Ã are built, X is laid out                              on the host
-    objective  the ones of A + I and, for the sampled objective, their cells sorted
-    step       activations, gathers of z at the pairs, and their gradients on the way back
+    objective  the ones of A + I by rows; without factors, or a control variate, their pairs too
+    step       activations, the sums by row and their gradients; pair by pair also gathers of z
     keeping    the state for a checkpoint is copied, and copied again as the bytes of a file    on the host
 
-What lasts through all of them are Ã, X, the weights with Adam's two moments, the ones, and the zeros before each one.
+What lasts through all of them are Ã, X, the weights with Adam's two moments, and the ones. Where there are no kernels
+for the sums (`vgae.ops.ones`), the row of each one lasts as well, and for the sampled objective the zeros before it.
 """
 
 from __future__ import annotations
@@ -24,11 +25,19 @@ from vgae.model.autoencoder import Composition
 from vgae.model.encoders import EncoderCost
 from vgae.objective.partition import BatchOptions
 from vgae.objective.variate import num_pairs_for
+from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON, SHORTEST_FOR_NUMBA, WIDEST_FOR_TRITON
+from vgae.ops.ones import BLOCK
 
 INT, FLOAT = 8, 4  # bytes of an index and of a number
-# What a single pair costs per latent dimension (gathers, scatters, sampling), in numbers that a sparse product moves.
-NUMBERS_PER_PAIR = 70
+# What a single pair costs per latent dimension, in numbers that a sparse product moves: with gathers and scatters, as
+# an entry of a pass over rows, and drawn, laid out by both ends and summed up by them.
+NUMBERS_PER_PAIR, NUMBERS_PER_ENTRY, NUMBERS_PER_DRAW = 70, 5, 30
 TIMES_SUMMED = 40  # the numbers of the factors, for the sums over all pairs in closed form, forward and back
+INTS_PER_PIECE = 4  # of a row, as Triton's kernels take it
+INTS_PER_DRAW = 6  # its number, as drawn and rounded, its ends, and these in the order of either
+# Columns for each latent dimension on the way back: sums by row, what they are multiplied by, sums of gradients; with
+# noise also the terms of the KL and of σ, fewer where one kernel has both.
+RETURNED, RETURNED_WITH_NOISE, RETURNED_WITH_DRAWS = 4.0, 9.5, {"exact": 8.0, "sampled": 4.0}
 TIMES_MOVED = 6  # a number that a decoder holds for a pair: written and read, forward and back
 # The C library keeps freed blocks of up to 32 MB for later, so that the heap has gaps: up to half as much again as is
 # held, as measured, but no more than a few such blocks.
@@ -71,6 +80,7 @@ class Workload:
     mirrored: bool = True  # whether half of all pairs are enough for it
     control_variate: bool = False  # a parabola is summed over all pairs
     numbers_per_pair: int = 0  # that the decoder holds for a single pair, beside the two embeddings
+    directed: bool = False  # directions count
     mask_links: bool = False  # links are hidden in each step
     early_stopping: bool = False  # the best weights are kept beside the last
     checkpoints: bool = False  # the state is copied now and then, to be written
@@ -107,6 +117,7 @@ class Workload:
             mirrored=decoder.symmetric and decoder.mirrored,
             control_variate=with_variate,
             numbers_per_pair=decoder.numbers_per_pair,
+            directed=seen.directed,
             mask_links=mask_links,
             early_stopping=early_stopping,
             checkpoints=checkpoints,
@@ -160,10 +171,18 @@ class Workload:
         """By sparse products (forward and back) and gathers."""
         propagated = 2 * self.entries * self.encoder.propagated
         projected = 2 * self.feature_entries * self.encoder.projected
-        of_a_pair = NUMBERS_PER_PAIR * self.latent_dim + TIMES_MOVED * self.numbers_per_pair
-        closed = objective == "sampled" and self.control_variate
-        in_closed_form = TIMES_SUMMED * self.num_nodes * self.latent_dim if closed else 0
-        return propagated + projected + of_a_pair * self.single_pairs(objective) + in_closed_form
+        if not self.by_rows(objective):
+            of_a_pair = NUMBERS_PER_PAIR * self.latent_dim + TIMES_MOVED * self.numbers_per_pair
+            return propagated + projected + of_a_pair * self.single_pairs(objective)
+        passes = 1 if self.symmetric and self.mirrored else 2
+        columns = NUMBERS_PER_ENTRY * passes * self.entries
+        if objective == "sampled":
+            columns += NUMBERS_PER_DRAW * self.num_negatives + TIMES_SUMMED * self.num_nodes
+        return propagated + projected + columns * self.latent_dim
+
+    def by_rows(self, objective: str) -> bool:
+        """Whether sums over the ones are taken row by row; else pair by pair."""
+        return objective == "exact" or self.control_variate
 
     # ------------------------------------------------------------------------------------------------------ memory
 
@@ -173,22 +192,29 @@ class Workload:
         `recorded` says that steps on a GPU are recorded, each recording with memory of its own.
         """
         if on_cpu:
-            keeping = self._lasting(objective) + self._keeping()
+            keeping = self._lasting(objective, "numba") + self._keeping()
             return Memory(host=with_gaps(self._adjacency() + max(self._layout(), self.held(objective), keeping)))
         layout = self._layout() + self._propagation() + self._features() + self._making_the_mask()
         weights = 2 * FLOAT * self.num_weights  # drawn on the host, and brought back to it
         times = TIMES_RECORDED if recorded else 1
         return Memory(
             host=with_gaps(self._adjacency() + max(layout, weights, self._keeping())),
-            device=self.held(objective, times) + FIXED_BYTES,
+            device=self.held(objective, times, on_cpu=False) + FIXED_BYTES,
         )
 
-    def held(self, objective: str, times: int = 1) -> float:
+    def held(self, objective: str, times: int = 1, *, on_cpu: bool = True) -> float:
         """Bytes of all tensors at the peak of making the objective or of a step, whose own count so many times."""
-        step = max(self._step(objective), self._end_of_step()) + self._masked()
-        return self._lasting(objective) + max(
+        kernels = self._kernels(on_cpu)
+        step = max(self._step(objective, kernels), self._end_of_step()) + self._masked()
+        return self._lasting(objective, kernels) + max(
             times * step, self._making_the_objective(objective), self._making_the_mask()
         )
+
+    def _kernels(self, on_cpu: bool) -> str | None:
+        """What sums and draws are made by, None where it is PyTorch alone."""
+        if on_cpu:
+            return "numba" if HAS_NUMBA and self.num_nodes >= SHORTEST_FOR_NUMBA else None
+        return "triton" if HAS_TRITON and self.latent_dim <= WIDEST_FOR_TRITON else None
 
     def _adjacency(self) -> float:
         """A by rows, which stays with the graph."""
@@ -228,38 +254,58 @@ class Workload:
         return 3 * FLOAT * self.entries if self.mask_links else 0.0
 
     def _making_the_objective(self, objective: str) -> float:
-        """The sampled objective sorts the cells of all ones: their pairs, the cells, their order, and copies."""
-        return 5 * INT * self.entries if objective == "sampled" else 0.0
+        """A + I, with values that nobody needs; pair by pair the pairs of its ones, and copies."""
+        return self.entries * self._entry() if self.by_rows(objective) else 5 * INT * self.entries
 
-    def _lasting(self, objective: str) -> float:
+    def _lasting(self, objective: str, kernels: str | None) -> float:
         weights = FLOAT * self.num_weights * (4 if self.early_stopping else 3)
-        ones = self.num_ones * (2 * INT + FLOAT)
-        return (
-            self._propagation()
-            + self._features()
-            + weights
-            + ones
-            + (INT * self.entries if objective == "sampled" else 0)
-            + self._mask()
-        )
+        return self._propagation() + self._features() + weights + self._ones(objective, kernels) + self._mask()
 
-    def _step(self, objective: str) -> float:
-        """Where pairs are at their peak, on the way back: two gathers of z for each pair, and the gradients of both."""
-        drawn = 0 if self.composition.posterior.deterministic else 2 * self.latent_dim  # noise and σ
+    def _ones(self, objective: str, kernels: str | None) -> float:
+        """The columns of A + I, of its transpose where links have directions, and what else is needed."""
+        entries = self._index() * (self.entries + self.num_nodes) * (2 if self.directed else 1)
+        pairs = 0 if self.by_rows(objective) else self.num_ones * (2 * INT + FLOAT)
+        if kernels == "numba":
+            return entries + pairs
+        if kernels == "triton":
+            pairs += 2 * INTS_PER_PIECE * self._index() * self.num_nodes  # of these and of Ã
+        sampled = objective == "sampled"
+        needed = 0 if kernels and not sampled else self._index() + (INT if sampled else 0)  # rows, the zeros before
+        return entries + pairs + self.entries * needed
+
+    def _step(self, objective: str, kernels: str | None) -> float:
+        """Where the two sides of the objective are at their peak, on the way back."""
+        noise = not self.composition.posterior.deterministic
+        together = kernels == "numba" and self._draws_with_kl
+        drawn = self.latent_dim * (0 if not noise else 1 if together else 2)  # noise and σ
         activations = FLOAT * self.num_nodes * (self.encoder.held + self.latent_dim + drawn) + self._dropped()
+        if not self.by_rows(objective):
+            return activations + self._pair_by_pair()
+        columns = RETURNED_WITH_DRAWS[objective] if together else RETURNED_WITH_NOISE if noise else RETURNED
+        returned = FLOAT * self.num_nodes * self.latent_dim * columns
+        if kernels is None:  # slopes of all entries, or factors of a block of them
+            gathered = min(BLOCK, self.entries) * (3 * self.latent_dim + 6)
+            returned = max(returned, FLOAT * (self.entries + gathered))
+        if objective == "exact":
+            return activations + max(self._sweep(kernels), returned)  # one after the other
+        pair = INTS_PER_DRAW * INT if kernels else FLOAT * (4 * self.latent_dim + 3) + 2 * INT
+        return activations + returned + self.num_negatives * pair
+
+    @property
+    def _draws_with_kl(self) -> bool:
+        """Whether draws and their KL are made by one kernel, where there are kernels: of the paper's model."""
+        return (self.composition.posterior.name, self.composition.prior.name) == ("normal", "standard_normal")
+
+    def _pair_by_pair(self) -> float:
+        """Two gathers of z for each pair, and the gradients of both."""
         gathers = FLOAT * (2 * self.latent_dim + self.numbers_per_pair)
         vectors = 3 * FLOAT  # logits, what becomes of them, their gradients
-        at_ones = self.num_ones * (2 * gathers + vectors)
-        if objective == "exact":
-            return activations + max(self._sweep(), at_ones)  # one after the other
         at_zeros = self.num_negatives * (2 * gathers + vectors + 2 * INT)
-        if self.control_variate:  # the factors once more, with their biases or scaled
-            at_zeros += FLOAT * self.num_nodes * (self.latent_dim + 2)
-        return activations + max(at_ones, self.num_ones * (gathers + vectors) + at_zeros)
+        return max(self.num_ones * (2 * gathers + vectors), self.num_ones * (gathers + vectors) + at_zeros)
 
-    def _sweep(self) -> float:
+    def _sweep(self, kernels: str | None) -> float:
         """What an implementation of the all-pairs op holds: tiles, factors laid out anew, and their gradients."""
-        tiles = 2 * FLOAT * min(self.num_nodes, TILE_SIDE) ** 2
+        tiles = 0 if kernels else 2 * FLOAT * min(self.num_nodes, TILE_SIDE) ** 2
         return tiles + 6 * FLOAT * self.num_nodes * self.latent_dim
 
     def _end_of_step(self) -> float:

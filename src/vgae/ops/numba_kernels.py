@@ -10,18 +10,13 @@ by row is kept apart by thread and added up in order: the same bits every time, 
 """
 
 import math
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
 from torch import Tensor
 
+from vgae.ops.numba_tools import compiled, in_threads, two_to_the, zeros
 from vgae.ops.sums import Sums
 
 Array = npt.NDArray[np.float32]
@@ -41,39 +36,10 @@ POWERS = tuple(  # the polynomial nearest to 2ʳ, by its largest relative error 
 )
 LOWEST = f32(-126)  # two to the power of less is no normal number
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
-
-
-def _compiled(*freedom: str) -> Callable[[Kernel], Kernel]:
-    """Compile with these freedoms in arithmetic; that nothing is infinite or undefined is never assumed."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(freedom)}
-
-    def compiler(kernel: Kernel) -> Kernel:
-        try:
-            return cast("Kernel", njit(kernel, cache=True, **options))
-        except RuntimeError:  # no folder to keep compiled code in
-            return cast("Kernel", njit(kernel, **options))
-
-    return compiler
-
-
-def _power_of_two(_: Any, n: Any) -> Any:
-    """2ⁿ of a whole float32, by writing n into the exponent of another."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-        integer = ir.IntType(32)
-        exponent = builder.add(builder.fptosi(given[0], integer), integer(127))
-        return builder.bitcast(builder.shl(exponent, integer(23)), ir.FloatType())
-
-    return types.float32(n), generate
-
-
-_two_to_the = cast("Callable[[Any], Any]", intrinsic(_power_of_two))
-
 # ------------------------------------------------------------------------------------------------------------ one tile
 
 
-@_compiled("reassoc", "contract", "nsz")
+@compiled("reassoc", "contract", "nsz")
 def _set_product(c: Array, source: Array, out: Array) -> None:
     """OUT = C·SOURCE as far as the first columns of C go; SOURCE and OUT are B wide."""
     for i in range(0, len(c), SQUARE):
@@ -89,7 +55,7 @@ def _set_product(c: Array, source: Array, out: Array) -> None:
             out[i + 3, j] = d0 * s0 + d1 * s1 + d2 * s2 + d3 * s3
 
 
-@_compiled("reassoc", "contract", "nsz")
+@compiled("reassoc", "contract", "nsz")
 def _add_product(c: Array, source: Array, first: int, out: Array) -> None:
     """OUT += C·SOURCE, for the columns of C from the `first` on."""
     for i in range(0, len(c), SQUARE):
@@ -106,7 +72,7 @@ def _add_product(c: Array, source: Array, first: int, out: Array) -> None:
                 out[i + 3, j] += d0 * s0 + d1 * s1 + d2 * s2 + d3 * s3
 
 
-@_compiled("contract")
+@compiled("contract")
 def _sigmoid(s: Array) -> None:
     """S/ln 2 becomes σ(S): with e = exp(-|s|) = 2ⁿ·2ʳ, n whole and |r| ≤ ½, σ is 1 / (1 + e) or e / (1 + e)."""
     flat = s.reshape(R * B)
@@ -122,11 +88,11 @@ def _sigmoid(s: Array) -> None:
         p = p * r + POWERS[2]
         p = p * r + POWERS[1]
         p = p * r + POWERS[0]
-        e = p * _two_to_the(n)
+        e = p * two_to_the(n)
         flat[j] = (e if x < f32(0) else f32(1)) / (f32(1) + e)
 
 
-@_compiled("reassoc", "contract", "nsz")
+@compiled("reassoc", "contract", "nsz")
 def _add_by_row(sigma: Array, k: Array, top: int, by_row: Array) -> None:
     """Σ_j σ_ij k_j for R rows from `top`."""
     for i in range(0, R, SQUARE):
@@ -145,7 +111,7 @@ def _add_by_row(sigma: Array, k: Array, top: int, by_row: Array) -> None:
                     by_row[top + i + place, f + column] += sums[column]
 
 
-@_compiled("reassoc", "contract", "nsz")
+@compiled("reassoc", "contract", "nsz")
 def _add_row_sums(sigma: Array, top: int, row_sums: Doubles) -> None:
     """Σ_j σ_ij for R rows from `top`: in double precision, because σ that are all alike round all the same way."""
     for i in range(R):
@@ -155,7 +121,7 @@ def _add_row_sums(sigma: Array, top: int, row_sums: Doubles) -> None:
         row_sums[top + i] += total
 
 
-@_compiled("reassoc", "contract", "nsz")
+@compiled("reassoc", "contract", "nsz")
 def _add_column_sums(sigma: Array, column_sums: Doubles) -> None:
     """Σ_i σ_ij for the columns of a block."""
     for i in range(R):
@@ -163,7 +129,7 @@ def _add_column_sums(sigma: Array, column_sums: Doubles) -> None:
             column_sums[j] += np.float64(sigma[i, j])
 
 
-@_compiled("reassoc", "contract", "nsz")
+@compiled("reassoc", "contract", "nsz")
 def _sum_of_positives(s: Array) -> float:
     """Σ max(s, 0)."""
     total = 0.0
@@ -175,7 +141,7 @@ def _sum_of_positives(s: Array) -> float:
     return total
 
 
-@_compiled()
+@compiled()
 def _silence(sigma: Array, num_rows: int, num_columns: int) -> None:
     """What lies beyond so many rows and columns is padding, whose logits are 0: without σ it adds nothing."""
     for i in range(R):
@@ -183,7 +149,7 @@ def _silence(sigma: Array, num_rows: int, num_columns: int) -> None:
             sigma[i, j] = f32(0)
 
 
-@_compiled("reassoc", "contract", "nsz")
+@compiled("reassoc", "contract", "nsz")
 def _sum_of_logs(sigma: Array, missing: Doubles) -> float:
     """Σ -log max(σ, 1 - σ): softplus(s) is max(s, 0) and this.
 
@@ -217,7 +183,7 @@ def _sum_of_logs(sigma: Array, missing: Doubles) -> float:
 # ----------------------------------------------------------------------------------------------------------- all tiles
 
 
-@_compiled()
+@compiled()
 def _sweep_blocks(
     q: Array,
     k: Array,  # blocks × F × B
@@ -287,16 +253,17 @@ def sweep(
     of_rows = B if symmetric else R
     scaled, rows, columns = _padded(scaled, of_rows), _padded(rows, of_rows), _padded(columns, B)
     height, width = rows.shape
-    blocks = columns.reshape(-1, B, width).transpose(0, 2, 1).copy()
+    blocks = zeros(len(columns) // B, width, B)
+    blocks[:] = columns.reshape(-1, B, width).transpose(0, 2, 1)
     mates = columns if symmetric else rows
     shares = _shares(len(blocks), symmetric=symmetric)
-    by_row, by_column = np.zeros_like(rows), np.zeros_like(blocks)
+    by_row, by_column = zeros(*rows.shape), zeros(*blocks.shape)
     counted = biased and gradient
     row_sums, column_sums = np.zeros(height if counted else 0), np.zeros((len(blocks), B if counted else 0))
     total = 0.0
     for top in range(0, height, STRIPE):
         stop = min(top + STRIPE, height)
-        by_thread = [np.zeros((stop - top, width), f32) for _ in shares]
+        by_thread = [zeros(stop - top, width) for _ in shares]
         sums_by_thread = [np.zeros(stop - top if counted else 0) for _ in shares]
 
         def work(
@@ -323,7 +290,7 @@ def sweep(
             )
             return result
 
-        total += sum(_in_threads(work, len(shares)))
+        total += sum(in_threads(work, len(shares)))
         by_row[top:stop] = sum(by_thread)
         row_sums[top:stop] = sum(sums_by_thread)
     of_columns = by_column.transpose(0, 2, 1).reshape(-1, width)
@@ -371,7 +338,7 @@ def _with_biases(
 
 def _padded(given: Array, rows: int) -> Array:
     """Factors with zeros up to a multiple of `rows` rows and of SQUARE columns."""
-    padded = np.zeros((-(-len(given) // rows) * rows, -(-given.shape[1] // SQUARE) * SQUARE), f32)
+    padded = zeros(-(-len(given) // rows) * rows, -(-given.shape[1] // SQUARE) * SQUARE)
     padded[: len(given), : given.shape[1]] = given
     return padded
 
@@ -386,12 +353,3 @@ def _shares(num_blocks: int, *, symmetric: bool) -> list[npt.NDArray[np.int64]]:
         shares[thread].append(block)
         loads[thread] += block + 1 if symmetric else 1
     return [np.array(share) for share in shares]
-
-
-def _in_threads(work: Callable[[int], float], num_threads: int) -> list[float]:
-    """The results of `work` for each thread, the first of which is this one."""
-    if num_threads == 1:
-        return [work(0)]
-    with ThreadPoolExecutor(num_threads - 1) as others:
-        promised = [others.submit(work, number) for number in range(1, num_threads)]
-        return [work(0), *(result.result() for result in promised)]

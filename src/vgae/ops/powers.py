@@ -12,11 +12,17 @@ and with a weight u_i + v_j for each pair
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from vgae.ops.factors import Factors
+from vgae.ops.pages import empty, is_large
+
+BLOCK = 2**14  # rows that are scaled at a time on a CPU, so that they stay in its cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +35,18 @@ class _Side:
 
     @classmethod
     def of(cls, rows: Tensor) -> _Side:
-        return cls(rows, rows.sum(dim=0), rows.T @ rows)
+        with torch.no_grad():
+            return cls(rows, rows.sum(dim=0), rows.T @ rows)
 
     def weighted(self, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The sum of the weights, and the two sums with them, in double precision."""
-        scaled = weights[:, None] * self.rows
-        return weights.sum(dtype=torch.float64), scaled.sum(dim=0).double(), (scaled.T @ self.rows).double()
+        weights = weights.to(self.rows.dtype)
+        size = BLOCK if weights.device.type == "cpu" else max(1, len(weights))
+        gram = torch.zeros_like(self.gram, dtype=torch.float64)
+        for first in range(0, len(weights), size):
+            rows = self.rows[first : first + size]
+            gram += (weights[first : first + size, None] * rows).T @ rows
+        return weights.sum(dtype=torch.float64), (self.rows.T @ weights).double(), gram
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +75,20 @@ class PowerSums:
     @property
     def total(self) -> Tensor:
         """Σ_ij s_ij."""
-        return self.left.total @ self.right.total
+        one = self.left.total.new_ones(())
+        return self.parabola(one, torch.zeros_like(one))
 
     @property
     def squares(self) -> Tensor:
         """Σ_ij s_ij²."""
-        return (self.left.gram * self.right.gram).sum()
+        one = self.left.total.new_ones(())
+        return self.parabola(torch.zeros_like(one), one)
+
+    def parabola(self, a: Tensor, b: Tensor) -> Tensor:
+        """a·Σ s_ij + b·Σ s_ij², differentiable in the rows: their gradient is one product."""
+        right = None if self.right is self.left else self.right.rows
+        result: Tensor = _Parabola.apply(self.left.rows, right, self, (a, b))  # type: ignore[no-untyped-call]
+        return result
 
     @torch.no_grad()
     def weighted(self, row_weights: Tensor, column_weights: Tensor) -> Tensor:
@@ -77,10 +97,51 @@ class PowerSums:
         mirrored = self.left is self.right and row_weights is column_weights
         of_columns = of_rows if mirrored else self.right.weighted(column_weights)
         left, right = self.left, self.right
-        return torch.stack(
-            [
-                len(right.rows) * of_rows[0] + len(left.rows) * of_columns[0],
-                of_rows[1] @ right.total.double() + left.total.double() @ of_columns[1],
-                (of_rows[2] * right.gram).sum() + (left.gram * of_columns[2]).sum(),
-            ]
-        )
+        numbers = [*of_rows, *of_columns, left.total.double(), left.gram, right.total.double(), right.gram]
+        if numbers[0].device.type == "cpu":  # few numbers, for which PyTorch takes as long as for thousands
+            return torch.from_numpy(_weighted([each.numpy() for each in numbers], len(left.rows), len(right.rows), np))
+        found: Tensor = _weighted(numbers, len(left.rows), len(right.rows), torch)
+        return found
+
+
+def _weighted(numbers: list[Any], height: int, width: int, library: Any) -> Any:
+    """The three sums by those of either side, arrays of NumPy's or PyTorch's."""
+    rows, rows_total, rows_gram, columns, columns_total, columns_gram, left, left_gram, right, right_gram = numbers
+    return library.stack(
+        [
+            width * rows + height * columns,
+            rows_total @ right + left @ columns_total,
+            (rows_gram * right_gram).sum() + (left_gram * columns_gram).sum(),
+        ]
+    )
+
+
+class _Parabola(torch.autograd.Function):
+    """∂/∂l_i = a·Σ_j r_j + 2b·(Σ_j r_j r_jᵀ)·l_i, and the same the other way round; twice that where they are one."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, left: Tensor, right: Tensor | None, sums: PowerSums, coefficients: tuple[Tensor, Tensor]
+    ) -> Tensor:
+        ctx.save_for_backward(left, right)
+        ctx.sums, ctx.coefficients = (sums.left.total, sums.left.gram, sums.right.total, sums.right.gram), coefficients
+        a, b = coefficients
+        return a * (sums.left.total @ sums.right.total) + b * (sums.left.gram * sums.right.gram).sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        left, right = ctx.saved_tensors
+        left_total, left_gram, right_total, right_gram = ctx.sums
+        a, b = (upstream * each for each in ctx.coefficients)
+        if right is None:
+            return _line(left, 2 * a * left_total, 4 * b * left_gram), None, None, None
+        of_left = _line(left, a * right_total, 2 * b * right_gram)
+        return of_left, _line(right, a * left_total, 2 * b * left_gram), None, None
+
+
+def _line(rows: Tensor, constant: Tensor, slope: Tensor) -> Tensor:
+    """constant + rows·slope, for each row."""
+    if not is_large(rows):
+        return torch.addmm(constant, rows, slope)
+    return torch.addmm(constant, rows, slope, out=empty(*rows.shape, dtype=rows.dtype))

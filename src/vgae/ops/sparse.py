@@ -11,6 +11,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from vgae.ops.chunks import Chunks
+from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON, SHORTEST_FOR_NUMBA
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,19 +31,35 @@ class _Rows:
     starts: Tensor
     columns: Tensor
     values: Tensor
+    chunks: Chunks | None = None  # where Triton's kernels multiply: on a GPU
 
     @classmethod
     def of(cls, matrix: sp.csr_array, device: torch.device) -> _Rows:
         small = max(matrix.nnz, *matrix.shape) < 2**31
         kind = torch.int32 if small else torch.int64
+        starts = torch.tensor(matrix.indptr, dtype=kind, device=device)
         return cls(
-            starts=torch.tensor(matrix.indptr, dtype=kind, device=device),
+            starts=starts,
             columns=torch.tensor(matrix.indices, dtype=kind, device=device),
             values=torch.tensor(matrix.data, device=device),
+            chunks=Chunks.of(starts) if HAS_TRITON and device.type == "cuda" else None,
         )
 
-    def times(self, dense: Tensor) -> Tensor:
-        """A weighted bag of rows of `dense` for each row: twice as fast on a CPU as the sparse-matrix product."""
+    def times(self, dense: Tensor, *, often: bool = False) -> Tensor:
+        """A weighted bag of rows of `dense` for each row: twice as fast on a CPU as the sparse-matrix product.
+
+        For products that are taken `often` there are kernels, which take a while to load and have the same bits. On a
+        GPU, where a bag is one thread's work, Triton's kernels divide long rows.
+        """
+        if self.chunks is not None and dense.dtype in (torch.float32, torch.bfloat16):
+            kernels = import_module("vgae.ops.triton_entries")
+            product: Tensor = kernels.multiply(self.columns, self.values, self.chunks, dense, len(self.starts) - 1)
+            return product
+        if often and HAS_NUMBA and max(len(self.starts), len(dense)) >= SHORTEST_FOR_NUMBA:
+            kernels = import_module("vgae.ops.product_kernels")
+            if kernels.suits(dense):
+                fused: Tensor = kernels.multiply(self.starts, self.columns, self.values, dense)
+                return fused
         return torch.nn.functional.embedding_bag(
             self.columns,
             dense,
@@ -90,9 +110,9 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, dense: Tensor, matrix: SparseMatrix) -> Tensor:
         ctx.matrix = matrix
-        return matrix.rows.times(dense)
+        return matrix.rows.times(dense, often=ctx.needs_input_grad[0])
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
-        return ctx.matrix.rows_of_transpose.times(upstream.contiguous()), None
+        return ctx.matrix.rows_of_transpose.times(upstream.contiguous(), often=True), None

@@ -14,6 +14,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.split import HeldOut
 from vgae.model.autoencoder import AutoEncoder
 from vgae.objective.partition import BatchOptions
+from vgae.objective.workload import Workload
 from vgae.train.config import Config, choose_device
 
 
@@ -90,3 +91,18 @@ class Job:
     def outline(self) -> AutoEncoder:
         """The model with the shapes of its weights, and no memory for them."""
         return self.config.composition.outline(self.input_dim)
+
+
+def workload(job: Job, *, checkpoints: bool = False) -> Workload:
+    """What decides the cost of an iteration."""
+    config = job.config
+    return Workload.of(
+        job.graph,
+        config.composition,
+        num_negatives=config.num_negatives,
+        control_variate=job.with_control_variate,
+        mask_links=config.mask_links > 0,
+        early_stopping=config.early_stopping is not None,
+        checkpoints=checkpoints,
+        batch=job.batch,
+    )

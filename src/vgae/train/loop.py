@@ -6,10 +6,7 @@ zeros. Steps that log nothing ask the objective for gradients only.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,22 +23,17 @@ from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut
 from vgae.machine import working_on
 from vgae.model.autoencoder import AutoEncoder
-from vgae.model.inputs import EncoderInputs, Layout
-from vgae.model.neighbourhoods import Neighbourhoods
+from vgae.model.inputs import EncoderInputs
 from vgae.model.posteriors import Posterior
-from vgae.objective.base import Objective
-from vgae.objective.batched import BatchedObjective
 from vgae.objective.cost import Choice, require_memory, room_on
-from vgae.objective.exact import ExactObjective
-from vgae.objective.sampled import SampledObjective
 from vgae.objective.weighting import LossTerms
 from vgae.ops import LogitRows
 from vgae.train.callbacks import Callback, Checkpointer
-from vgae.train.job import Job
+from vgae.train.job import Job, workload
 from vgae.train.non_links import more_non_links
-from vgae.train.plan import decide, objectives_of, workload
+from vgae.train.plan import decide, objectives_of
+from vgae.train.start import Generators, first_step, repeatable
 from vgae.train.state import Best, LogEntry, Progress, layouts_of
-from vgae.train.step import Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +74,7 @@ class Trained:
 
 def train(job: Job, callback: Callback | None = None, checkpointer: Checkpointer | None = None) -> Trained:
     """Train a model; what does not fit into memory is refused before anything is allocated."""
-    with working_on(job.device), _repeatable(job.device):
+    with working_on(job.device), repeatable(job.device):
         return _train(job, callback or Callback(), checkpointer)
 
 
@@ -93,10 +85,10 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     require_memory(work, objectives_of(job), device, room)
     checkpointer = checkpointer or Checkpointer()
     validate = None if job.validation is None else _Validation(job, job.validation)
-    init, generator = _generators(config.seed, device)
+    generators = Generators.of(config.seed, device)
     layouts = layouts_of(
         job.outline,
-        generator,
+        generators.noise,
         best=config.early_stopping is not None,
         control_variate=job.with_control_variate and not job.sweeps_batches,
         partition=job.batch is not None,
@@ -107,12 +99,9 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     require_memory(work, (choice.objective,), device, room)
     callback.on_start(choice.objective, choice.reason)
 
-    around = None if job.batch is None else Neighbourhoods(Layout(job.graph, device), config.value_of("encoder"))
-    inputs = EncoderInputs.from_graph(job.graph, device) if around is None else around.whole()
-    model = config.composition.build(job.input_dim, init).to(device)
-    model.decoder.begin(config.log_odds(job.labels))
+    step = first_step(job, choice.objective, generators)
+    model, inputs = step.model, step.inputs
     best = Best(model, config.early_stopping)
-    step = Step(model, inputs, _make_objective(job, model, choice, around), generator, config)
     progress = Progress(step, best, choice, started)
     if saved:
         progress.restore(saved)
@@ -140,48 +129,6 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     seconds = progress.seconds
     latent = {name: values.cpu().contiguous() for name, values in latent.items()}
     return Trained(job, model.cpu(), latent, progress.history, choice, seconds, best.iteration)
-
-
-@contextmanager
-def _repeatable(device: torch.device) -> Iterator[None]:
-    """On a GPU, sums in a fixed order: the same seed gives the same bits. On the CPU they are in order anyway."""
-    if device.type != "cuda":
-        yield
-        return
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
-
-
-def _generators(seed: int, device: torch.device) -> tuple[torch.Generator, torch.Generator]:
-    """Initial weights are drawn on the CPU, so that they do not depend on the device.
-
-    The second seed is mixed from the first: torch's CPU generator knows only 32 bits of a seed, and two generators with
-    the same 32 bits would give noise that is a function of the weights.
-    """
-    init = torch.Generator().manual_seed(seed)
-    mixed = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
-    return init, torch.Generator(device).manual_seed(mixed)
-
-
-def _make_objective(job: Job, model: AutoEncoder, choice: Choice, neighbourhoods: Neighbourhoods | None) -> Objective:
-    config = job.config
-    if job.batch is not None and neighbourhoods is not None:
-        weighting = config.weighting_for(job.labels)
-        return BatchedObjective(job.labels, model, weighting, neighbourhoods, job.batch, config.loss_options)
-    given = job.labels, model, config.weighting_for(job.labels), job.device
-    if choice.objective == "exact":
-        return ExactObjective(*given, options=config.loss_options, precision=config.precision)
-    return SampledObjective(
-        *given,
-        options=config.loss_options,
-        num_negatives=config.num_negatives,
-        control_variate=job.with_control_variate,
-    )
 
 
 class _Validation:

@@ -11,12 +11,12 @@ from vgae.objective.cost import (
     Rates,
     choose_objective,
     estimate,
-    measure_rates,
     require_memory,
     room_on,
 )
 from vgae.objective.workload import Memory, Workload
-from vgae.train.job import Job
+from vgae.train.job import Job, workload
+from vgae.train.trial import measure
 
 BOTH = ("exact", "sampled")
 
@@ -28,21 +28,6 @@ class Plan:
     costs: tuple[Cost, ...]
     choice: Choice
     room: Memory
-
-
-def workload(job: Job, *, checkpoints: bool = False) -> Workload:
-    """What decides the cost of an iteration."""
-    config = job.config
-    return Workload.of(
-        job.graph,
-        config.composition,
-        num_negatives=config.num_negatives,
-        control_variate=job.with_control_variate,
-        mask_links=config.mask_links > 0,
-        early_stopping=config.early_stopping is not None,
-        checkpoints=checkpoints,
-        batch=job.batch,
-    )
 
 
 def objectives_of(job: Job) -> tuple[str, ...]:
@@ -75,21 +60,14 @@ def decide(work: Workload, job: Job, rates: Rates | None = None) -> Choice:
         return Choice(
             "sampled", f"the decoder {job.config.value_of('decoder')} has no factors, which the exact one needs"
         )
-    return choose_objective(work, job.config.iterations, job.device, lambda: rates or measure(work, job))
-
-
-def measure(work: Workload, job: Job) -> Rates:
-    """What the machine can do for this training: at its own precision, on its own device."""
-    return measure_rates(
-        job.device, work.latent_dim, symmetric=work.symmetric and work.mirrored, precision=job.config.precision
-    )
+    return choose_objective(work, job.config.iterations, job.device, lambda: rates or measure(job, work, "exact"))
 
 
 def plan_training(job: Job) -> Plan:
     """The costs of a training that the command would make, and what it would decide."""
     job.config.check_nodes(job.graph.num_nodes)
     work = workload(job, checkpoints=True)
-    rates = measure(work, job)
     possible = BOTH if job.outline.decoder.factorised and job.batch is None else ("sampled",)
-    costs = tuple(estimate(work, rates, objective, job.device) for objective in possible)
-    return Plan(costs, decide(work, job, rates), room_on(job.device))
+    rates = {objective: measure(job, work, objective) for objective in possible}
+    costs = tuple(estimate(work, rates[objective], objective, job.device) for objective in possible)
+    return Plan(costs, decide(work, job, rates.get("exact")), room_on(job.device))

@@ -10,6 +10,7 @@ from vgae.model.priors import Prior
 from vgae.objective import cost
 from vgae.objective.base import Objective
 from vgae.objective.weighting import LossTerms
+from vgae.ops import pages
 from vgae.train.adam import Adam
 from vgae.train.config import Config
 
@@ -35,6 +36,8 @@ class Step:
     ) -> None:
         self.model, self.inputs, self.objective, self.generator = model, inputs, objective, generator
         on_gpu = generator.device.type == "cuda"
+        for weights in model.parameters():
+            weights.data = pages.moved(weights.data)
         self.optimizer = Adam(model.named_parameters(), config.learning_rate)
         self.recordable = on_gpu and inputs.num_nodes <= cost.LARGEST_RECORDED and config.batch_size is None
         self.stream = torch.cuda.Stream(generator.device) if self.recordable else None  # type: ignore[no-untyped-call]

@@ -34,6 +34,7 @@ from vgae.model.encoders.base import (
 )
 from vgae.model.inputs import EncoderInputs
 from vgae.model.spec import register
+from vgae.ops.pages import product
 from vgae.options import option
 
 
@@ -46,12 +47,13 @@ class GCNEncoder(LayeredEncoder):
         """The output of each head, by name."""
         spec = self.spec
         hidden = project(inputs, self.input_weight, unit_rows=spec.unit_rows, dropout=spec.dropout)
-        hidden = torch.relu(propagate(inputs, hidden, 1 - inputs.hops_done))
+        # In the memory of the product, which nobody needs.
+        hidden = torch.relu_(propagate(inputs, hidden, 1 - inputs.hops_done))
         for weight in self.hidden_weights:
             layer = torch.relu(inputs.propagation @ (inputs.dropout(hidden, spec.dropout) @ weight))
             hidden = first_rows(hidden, layer) + layer if spec.residual else layer
         dropped = inputs.dropout(hidden, spec.dropout)
-        return by_head(inputs.propagation @ (dropped @ side_by_side(self.head_weights)), self.head_weights)
+        return by_head(inputs.propagation @ product(dropped, side_by_side(self.head_weights)), self.head_weights)
 
 
 @register("encoder", "gcn")

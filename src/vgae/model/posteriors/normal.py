@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vgae.model.posteriors.base import PosteriorSpec
 from vgae.model.spec import register
+from vgae.ops.pages import empty, is_large
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -39,8 +40,13 @@ class NormalPosterior:
 
     def sample(self, generator: torch.Generator) -> Tensor:
         """mean + σ·ε."""
-        noise = torch.randn(self.mean.shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device)
-        return self.mean + self.log_std.exp() * noise
+        return self.mean + self.log_std.exp() * self.noise(generator)
+
+    def noise(self, generator: torch.Generator) -> Tensor:
+        """ε ~ N(0, I) (N×d)."""
+        if not is_large(self.mean):
+            return torch.randn(self.mean.shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device)
+        return empty(*self.mean.shape, dtype=self.mean.dtype).normal_(generator=generator)
 
     def entropy(self) -> Tensor:
         """Σ_d log σ_d + ½ (1 + log 2π) for each node."""

@@ -1,0 +1,174 @@
+"""Draws from normal distributions with their KL, and the gradients of both, on the CPU (imported only when used).
+
+Rows are taken in parts of PART, however many threads there are, so that the bits do not depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from vgae.ops.numba_tools import compiled, in_threads, two_to_the
+from vgae.ops.pages import empty
+
+Array = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+
+PART, PIECE = 2**12, 512  # rows, and numbers that go through the loops together
+ALONE = 2**17  # numbers that one thread is done with before another could have begun
+
+f32 = np.float32
+LOG2_E = f32(1.4426950408889634)
+LN2_HIGH, LN2_LOW = f32(0.693145751953125), f32(1.428606765330187e-06)  # the first times a whole number is exact
+LARGEST, SMALLEST = f32(88.72283), f32(-87.33654)  # beyond, exp is infinite, or no normal number
+MOST, INFINITE = f32(127), f32(np.inf)
+TERMS = tuple(f32(1 / factorial) for factorial in (1, 1, 2, 6, 24, 120, 720))
+
+
+@compiled("contract")
+def _exponentials(x: Array, num: int, out: Array) -> None:
+    """exp(x) = 2ⁿ·exp(r) with n whole and |r| ≤ ½ ln 2, where seven terms are enough."""
+    for j in range(num):
+        bounded = SMALLEST if x[j] < SMALLEST else x[j]
+        bounded = LARGEST if bounded > LARGEST else bounded
+        n = np.rint(bounded * LOG2_E)
+        n = MOST if n > MOST else n
+        r = (bounded - n * LN2_HIGH) - n * LN2_LOW
+        p = TERMS[6] * r + TERMS[5]
+        p = p * r + TERMS[4]
+        p = p * r + TERMS[3]
+        p = p * r + TERMS[2]
+        p = p * r + TERMS[1]
+        p = p * r + TERMS[0]
+        p = p * two_to_the(n)
+        out[j] = INFINITE if x[j] > LARGEST else p
+
+
+@compiled()
+def _take(source: Array, stride: int, first: int, num_rows: int, width: int, out: Array) -> None:
+    """Some rows, one after the other."""
+    for row in range(num_rows):
+        for f in range(width):
+            out[row * width + f] = source[(first + row) * stride + f]
+
+
+@compiled("contract")
+def _draw(
+    given: tuple[Array, Array, Array],  # μ, log σ and noise, each in one row
+    strides: tuple[int, int],
+    rows: tuple[int, int],
+    width: int,
+    out: Array,
+    sums: Doubles,
+) -> None:
+    """z of some rows, and by dimension the sums of μ² + σ² - 2 log σ."""
+    piece = max(1, PIECE // width)
+    size = piece * width
+    m, s, e = np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.float32)
+    for first in range(rows[0], rows[1], piece):
+        num_rows = min(piece, rows[1] - first)
+        num, begin = num_rows * width, first * width
+        _take(given[0], strides[0], first, num_rows, width, m)
+        _take(given[1], strides[1], first, num_rows, width, s)
+        _exponentials(s, num, e)
+        for j in range(num):
+            out[begin + j] = m[j] + e[j] * given[2][begin + j]
+        for j in range(num):
+            m[j] = m[j] * m[j] + e[j] * e[j] - f32(2) * s[j]
+        for row in range(num_rows):
+            for f in range(width):
+                sums[f] += np.float64(m[row * width + f])
+
+
+@compiled("contract")
+def _gradients(
+    given: tuple[Array, Array, Array],  # μ, log σ and noise, each in one row
+    strides: tuple[int, int],
+    upstream: tuple[Array, Array],  # of z, in one row, and of the KL by dimension
+    rows: tuple[int, int],
+    of_mean: Array,
+    of_log_std: Array,
+) -> None:
+    """Those of some rows."""
+    width = len(upstream[1])
+    piece = max(1, PIECE // width)
+    size = piece * width
+    m, s, e = np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.float32)
+    times = np.empty(size, np.float32)
+    for row in range(piece):
+        for f in range(width):
+            times[row * width + f] = upstream[1][f]
+    for first in range(rows[0], rows[1], piece):
+        num_rows = min(piece, rows[1] - first)
+        num, begin = num_rows * width, first * width
+        _take(given[0], strides[0], first, num_rows, width, m)
+        _take(given[1], strides[1], first, num_rows, width, s)
+        _exponentials(s, num, e)
+        for j in range(num):
+            of_mean[begin + j] = upstream[0][begin + j] + times[j] * m[j]
+        for j in range(num):
+            drawn = e[j] * given[2][begin + j]
+            of_log_std[begin + j] = upstream[0][begin + j] * drawn + times[j] * (e[j] * e[j] - f32(1))
+
+
+def draw(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """z, and the KL of each dimension."""
+    height, width = mean.shape
+    out = empty(height, width)
+    given, strides = _flat(mean, log_std, noise)
+    found, num_parts = out.view(-1).numpy(), -(-height // PART)
+    sums = np.zeros((num_parts, width))
+
+    def work(part: int) -> None:
+        _draw(given, strides, _rows(part, height), width, found, sums[part])
+
+    _share(work, num_parts, height * width)
+    return out, torch.from_numpy(0.5 * (sums.sum(axis=0) - height)).to(torch.float32)
+
+
+def gradients(mean: Tensor, log_std: Tensor, noise: Tensor, of_z: Tensor, of_kl: Tensor) -> tuple[Tensor, Tensor]:
+    """Of the loss in μ and log σ, by those in z and in the KL."""
+    height, width = mean.shape
+    found = empty(height, width), empty(height, width)
+    given, strides = _flat(mean, log_std, noise)
+    upstream = of_z.contiguous().view(-1).numpy(), of_kl.contiguous().numpy()
+    arrays = found[0].view(-1).numpy(), found[1].view(-1).numpy()
+
+    def work(part: int) -> None:
+        _gradients(given, strides, upstream, _rows(part, height), *arrays)
+
+    _share(work, -(-height // PART), height * width)
+    return found
+
+
+def _flat(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[tuple[Array, Array, Array], tuple[int, int]]:
+    """Each as one row of numbers, and how far apart the rows of the first two begin: heads lie side by side."""
+    (means, of_means), (stds, of_stds) = _strided(mean), _strided(log_std)
+    return (means, stds, noise.contiguous().view(-1).numpy()), (of_means, of_stds)
+
+
+def _strided(given: Tensor) -> tuple[Array, int]:
+    rows = given.detach()
+    rows = rows if rows.stride(1) == 1 else rows.contiguous()
+    length = (len(rows) - 1) * rows.stride(0) + rows.shape[1]
+    array: Array = rows.as_strided((length,), (1,)).numpy()
+    return array, rows.stride(0)
+
+
+def _rows(part: int, height: int) -> tuple[int, int]:
+    return part * PART, min((part + 1) * PART, height)
+
+
+def _share(work: Callable[[int], None], num_parts: int, num_numbers: int) -> None:
+    """All parts, by whichever thread is free: which one it is has no say in the result."""
+    parts = iter(range(num_parts))
+
+    def take(_: int) -> None:
+        for part in parts:
+            work(part)
+
+    in_threads(take, max(1, min(torch.get_num_threads(), num_numbers // ALONE, num_parts)))

@@ -1,0 +1,217 @@
+"""What kernels for the CPU are made with: the compiler, threads, and vectors of numbers (imported only when used)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from vgae.ops.pages import empty
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+Result = TypeVar("Result")
+
+ALONE = 2**18  # numbers that one thread writes before another could have begun
+LANES = 16  # numbers that an instruction takes at once; factors are padded to a multiple of them
+
+
+def compiled(*freedom: str) -> Callable[[Kernel], Kernel]:
+    """Compile with these freedoms in arithmetic; that nothing is infinite or undefined is never assumed."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(freedom)}
+
+    def compiler(kernel: Kernel) -> Kernel:
+        try:
+            return cast("Kernel", njit(kernel, cache=True, **options))
+        except RuntimeError:  # no folder to keep compiled code in
+            return cast("Kernel", njit(kernel, **options))
+
+    return compiler
+
+
+def in_threads(work: Callable[[int], Result], num_threads: int) -> list[Result]:
+    """The results of `work` for each thread, the first of which is this one; work must not call this again."""
+    if num_threads == 1:
+        return [work(0)]
+    promised = [_others().submit(work, number) for number in range(1, num_threads)]
+    try:
+        first = work(0)
+    finally:
+        wait(promised)
+    return [first, *(result.result() for result in promised)]
+
+
+@cache
+def _others() -> ThreadPoolExecutor:
+    """Threads that wait for work: to start one takes as long as the sums on a small graph."""
+    return ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="vgae")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_others.cache_clear)  # threads stay behind
+
+
+def zeros(*shape: int) -> npt.NDArray[np.float32]:
+    """An array in memory of PyTorch's, which whoever looks at that finds with the rest."""
+    tensor = empty(*shape)
+    array: npt.NDArray[np.float32] = tensor.numpy()
+    if tensor.numel() < ALONE:
+        array.fill(0)  # before PyTorch could have woken a thread
+    else:
+        tensor.zero_()
+    return array
+
+
+def _power_of_two(_: Any, n: Any) -> Any:
+    """2ⁿ of a whole float32, by writing n into the exponent of another."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        integer = ir.IntType(32)
+        exponent = builder.add(builder.fptosi(given[0], integer), integer(127))
+        return builder.bitcast(builder.shl(exponent, integer(23)), ir.FloatType())
+
+    return types.float32(n), generate
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
+    """Where an array's number at a place is, of all its numbers in order."""
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [place])
+
+
+def _vector(context: Any, builder: Any, signature: Any, given: Any, first: int) -> Any:
+    """A pointer to LANES numbers of the array that is argument `first`, from the place that follows it."""
+    place = _pointer(context, builder, signature.args[first], given[first], given[first + 1])
+    return builder.bitcast(place, ir.VectorType(ir.FloatType(), LANES).as_pointer())
+
+
+def _product(_: Any, left: Any, _i: Any, right: Any, _j: Any) -> Any:
+    """Σ_f left[i + f]·right[j + f] over LANES numbers."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        kind = ir.VectorType(ir.FloatType(), LANES)
+        terms = [builder.load(_vector(context, builder, signature, given, first), align=4) for first in (0, 2)]
+        products = builder.fmul(*terms)
+        width = LANES
+        while width > 1:  # halves on halves: always the same order
+            width //= 2
+            order = ir.Constant(
+                ir.VectorType(ir.IntType(32), LANES), [(place + width) % LANES for place in range(LANES)]
+            )
+            products = builder.fadd(products, builder.shuffle_vector(products, ir.Constant(kind, ir.Undefined), order))
+        return builder.extract_element(products, ir.IntType(32)(0))
+
+    return types.float32(left, types.intp, right, types.intp), generate
+
+
+def _axpy(_: Any, out: Any, _i: Any, _scale: Any, source: Any, _j: Any) -> Any:
+    """out[i + f] += scale·source[j + f] for LANES numbers."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        target = _vector(context, builder, signature, given, 0)
+        numbers = builder.load(_vector(context, builder, signature, given, 3), align=4)
+        scaled = builder.fmul(_everywhere(builder, given[2]), numbers, flags=("contract",))
+        builder.store(builder.fadd(builder.load(target, align=4), scaled, flags=("contract",)), target, align=4)
+        return context.get_dummy_value()
+
+    return types.void(out, types.intp, types.float32, source, types.intp), generate
+
+
+def _weighted_sum(num_vectors: int) -> Any:
+    """The code for rows of so many times LANES numbers, all of which stay in registers until the sum is done."""
+
+    def weighted_sum(
+        _: Any, out: Any, _place: Any, values: Any, columns: Any, _begin: Any, _end: Any, dense: Any
+    ) -> Any:
+        """out[place + f] = Σ_e values[e]·dense[columns[e]·width + f] over the entries from the first up to the end."""
+
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            kind, long, lanes = ir.VectorType(ir.FloatType(), LANES), ir.IntType(64), range(num_vectors)
+            begin, end = given[4], given[5]
+            nothing = ir.Constant(kind, [ir.Constant(ir.FloatType(), 0.0)] * LANES)
+            before = builder.block
+            loop, after = builder.append_basic_block("entry"), builder.append_basic_block("sum")
+            builder.cbranch(builder.icmp_signed("<", begin, end), loop, after)
+            builder.position_at_end(loop)
+            entry, sums = builder.phi(long), [builder.phi(kind) for _ in lanes]
+            entry.add_incoming(begin, before)
+            value = builder.load(_pointer(context, builder, signature.args[2], given[2], entry))
+            found = builder.load(_pointer(context, builder, signature.args[3], given[3], entry))
+            column = context.cast(builder, found, signature.args[3].dtype, types.intp)
+            scale, added = _everywhere(builder, value), []
+            for lane in lanes:
+                place = builder.add(builder.mul(column, long(num_vectors * LANES)), long(lane * LANES))
+                pointer = _pointer(context, builder, signature.args[6], given[6], place)
+                row = builder.load(builder.bitcast(pointer, kind.as_pointer()), align=4)
+                scaled = builder.fmul(scale, row, flags=("contract",))
+                added.append(builder.fadd(sums[lane], scaled, flags=("contract",)))
+            following = builder.add(entry, long(1))
+            entry.add_incoming(following, loop)
+            for total, more in zip(sums, added, strict=True):
+                total.add_incoming(nothing, before)
+                total.add_incoming(more, loop)
+            builder.cbranch(builder.icmp_signed("<", following, end), loop, after)
+            builder.position_at_end(after)
+            totals = [builder.phi(kind) for _ in lanes]
+            for lane, total in enumerate(totals):
+                total.add_incoming(nothing, before)
+                total.add_incoming(added[lane], loop)
+            for lane, total in enumerate(totals):
+                pointer = _pointer(
+                    context, builder, signature.args[0], given[0], builder.add(given[1], long(lane * LANES))
+                )
+                builder.store(total, builder.bitcast(pointer, kind.as_pointer()), align=4)
+            return context.get_dummy_value()
+
+        return types.void(out, types.intp, values, columns, types.intp, types.intp, dense), generate
+
+    return intrinsic(weighted_sum)
+
+
+def _everywhere(builder: Any, number: Any) -> Any:
+    """A vector of one number."""
+    kind = ir.VectorType(ir.FloatType(), LANES)
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
+    order = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), order)
+
+
+def _fetch(_: Any, array: Any, _place: Any) -> Any:
+    """Ask for what is at a place before it is needed."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        kind, integer = ir.IntType(8).as_pointer(), ir.IntType(32)
+        pointer = builder.bitcast(_pointer(context, builder, signature.args[0], given[0], given[1]), kind)
+        prefetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", [kind], ir.FunctionType(ir.VoidType(), [kind, integer, integer, integer])
+        )
+        builder.call(prefetch, [pointer, integer(0), integer(3), integer(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+def _index(_: Any, array: Any, _place: Any) -> Any:
+    """What is at a place of an array of indices, which is never counted from the end."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        found = builder.load(_pointer(context, builder, signature.args[0], given[0], given[1]))
+        return context.cast(builder, found, signature.args[0].dtype, types.intp)
+
+    return types.intp(array, types.intp), generate
+
+
+two_to_the = cast("Callable[[Any], Any]", intrinsic(_power_of_two))
+product_of = cast("Callable[..., Any]", intrinsic(_product))
+add_scaled = cast("Callable[..., None]", intrinsic(_axpy))
+fetch = cast("Callable[..., None]", intrinsic(_fetch))
+index_at = cast("Callable[..., Any]", intrinsic(_index))
+weighted_sum_1, weighted_sum_2, weighted_sum_3, weighted_sum_4 = (
+    cast("Callable[..., None]", _weighted_sum(num_vectors)) for num_vectors in range(1, 5)
+)

@@ -1,0 +1,81 @@
+"""What a training begins with: its sources of chance, the model with its first weights, its objective and its step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from vgae.model.autoencoder import AutoEncoder
+from vgae.model.inputs import EncoderInputs, Layout
+from vgae.model.neighbourhoods import Neighbourhoods
+from vgae.objective.base import Objective
+from vgae.objective.batched import BatchedObjective
+from vgae.objective.exact import ExactObjective
+from vgae.objective.sampled import SampledObjective
+from vgae.train.job import Job
+from vgae.train.step import Step
+
+
+@dataclass(frozen=True)
+class Generators:
+    """Where everything random comes from: one source for the first weights, one for noise and sampled zeros.
+
+    Weights are drawn on the CPU, so that they do not depend on the device. The second seed is mixed from the first:
+    torch's CPU generator knows only 32 bits of a seed, and two generators with the same 32 bits would give noise that
+    is a function of the weights.
+    """
+
+    weights: torch.Generator
+    noise: torch.Generator
+
+    @classmethod
+    def of(cls, seed: int, device: torch.device) -> Generators:
+        """Those of a seed."""
+        mixed = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
+        return cls(torch.Generator().manual_seed(seed), torch.Generator(device).manual_seed(mixed))
+
+
+def first_step(job: Job, objective: str, generators: Generators) -> Step:
+    """The step of a training, with its model and inputs on the device; no step has been taken."""
+    config, device = job.config, job.device
+    around = None if job.batch is None else Neighbourhoods(Layout(job.graph, device), config.value_of("encoder"))
+    inputs = EncoderInputs.from_graph(job.graph, device) if around is None else around.whole()
+    model = config.composition.build(job.input_dim, generators.weights).to(device)
+    model.decoder.begin(config.log_odds(job.labels))
+    return Step(model, inputs, _make_objective(job, model, objective, around), generators.noise, config)
+
+
+def _make_objective(job: Job, model: AutoEncoder, objective: str, neighbourhoods: Neighbourhoods | None) -> Objective:
+    config = job.config
+    if job.batch is not None and neighbourhoods is not None:
+        weighting = config.weighting_for(job.labels)
+        return BatchedObjective(job.labels, model, weighting, neighbourhoods, job.batch, config.loss_options)
+    given = job.labels, model, config.weighting_for(job.labels), job.device
+    if objective == "exact":
+        return ExactObjective(*given, options=config.loss_options, precision=config.precision)
+    return SampledObjective(
+        *given,
+        options=config.loss_options,
+        num_negatives=config.num_negatives,
+        control_variate=job.with_control_variate,
+    )
+
+
+@contextmanager
+def repeatable(device: torch.device) -> Iterator[None]:
+    """On a GPU, sums in a fixed order: the same seed gives the same bits. On the CPU they are in order anyway."""
+    if device.type != "cuda":
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
