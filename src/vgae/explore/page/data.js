@@ -1,0 +1,110 @@
+// -------------------------------------------------------------------------------------------------- what the page holds
+
+const KINDS = { u1: Uint8Array, i1: Int8Array, u2: Uint16Array, i2: Int16Array, u4: Uint32Array, f4: Float32Array, f2: Uint16Array };
+
+/** The bytes of a section: base64, then inflated by the browser. */
+async function inflate(text) {
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return new Response(stream).arrayBuffer();
+}
+
+/** All sections by name; their elements are taken out of the page. */
+async function readSections() {
+  const found = {};
+  for (const element of document.querySelectorAll('script.section')) {
+    const { name, kind } = element.dataset;
+    const buffer = await inflate(element.textContent);
+    element.remove();
+    found[name] = kind === 'json' ? JSON.parse(new TextDecoder().decode(buffer)) : new KINDS[kind](buffer);
+    if (kind === 'f2') found[name] = fromHalves(found[name]);
+  }
+  return found;
+}
+
+/** Numbers of 16 bits, as IEEE has them, in 32. */
+function fromHalves(halves) {
+  const values = new Float32Array(halves.length);
+  for (let i = 0; i < halves.length; i++) {
+    const sign = halves[i] & 0x8000 ? -1 : 1, exponent = (halves[i] >> 10) & 31, part = halves[i] & 1023;
+    values[i] = sign * (exponent === 0 ? part * 2 ** -24 : exponent === 31 ? NaN : (1 + part / 1024) * 2 ** (exponent - 15));
+  }
+  return values;
+}
+
+/** A matrix row by row, from its units, its upper 16 bits and, where they are there, its lower 8; stored by columns. */
+function readMatrix(sections, name, rows, columns) {
+  const units = sections[name + '_units'], high = sections[name + '_high'], low = sections[name + '_low'];
+  const values = new Float32Array(rows * columns);
+  for (let d = 0; d < columns; d++) {
+    const unit = units[d], from = d * rows;
+    for (let i = 0; i < rows; i++) {
+      values[i * columns + d] = unit * (low ? high[from + i] * 256 + low[from + i] : high[from + i]);
+    }
+  }
+  return values;
+}
+
+/** Where the entries of each row start, given how many it has. */
+function startsOf(counts) {
+  const starts = new Uint32Array(counts.length + 1);
+  for (let i = 0; i < counts.length; i++) starts[i + 1] = starts[i] + counts[i];
+  return starts;
+}
+
+/** Lists of ends by node, sorted, without duplicates, out of pairs. */
+function listsOf(numNodes, sources, targets) {
+  const counts = new Uint32Array(numNodes);
+  for (let m = 0; m < sources.length; m++) counts[sources[m]]++;
+  const starts = startsOf(counts), next = starts.slice(), ends = new Uint32Array(sources.length);
+  for (let m = 0; m < sources.length; m++) ends[next[sources[m]]++] = targets[m];
+  const kept = new Uint32Array(numNodes + 1);
+  let write = 0;
+  for (let i = 0; i < numNodes; i++) {
+    const row = ends.slice(starts[i], starts[i + 1]).sort();
+    for (let m = 0; m < row.length; m++) if (m === 0 || row[m] !== row[m - 1]) ends[write++] = row[m];
+    kept[i + 1] = write;
+  }
+  return { starts: kept, ends: ends.slice(0, write) };
+}
+
+const rowOf = (lists, i) => lists.ends.subarray(lists.starts[i], lists.starts[i + 1]);
+
+/** Whether a sorted row has a number. */
+function holds(lists, i, j) {
+  let low = lists.starts[i], high = lists.starts[i + 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (lists.ends[middle] < j) low = middle + 1; else high = middle;
+  }
+  return low < lists.starts[i + 1] && lists.ends[low] === j;
+}
+
+/** The graph: links by source, by target, and both ways; those held out; degrees. */
+function readGraph(sections, meta) {
+  const n = meta.num_nodes, counts = sections.link_counts, targets = sections.link_ends;
+  const sources = new Uint32Array(targets.length);
+  for (let i = 0, m = 0; i < n; i++) for (let c = 0; c < counts[i]; c++) sources[m++] = i;
+  const joined = (a, b) => { const all = new Uint32Array(2 * a.length); all.set(a); all.set(b, a.length); return all; };
+  const near = listsOf(n, joined(sources, targets), joined(targets, sources));
+  const out = meta.directed ? listsOf(n, sources, targets) : near;
+  const into = meta.directed ? listsOf(n, targets, sources) : near;
+  const pairs = sections.held_out, from = [], to = [];
+  for (let m = 0; m < pairs.length; m += 2) {
+    from.push(pairs[m]); to.push(pairs[m + 1]);
+    if (!meta.directed) { from.push(pairs[m + 1]); to.push(pairs[m]); }
+  }
+  const held = listsOf(n, from, to), heldInto = meta.directed ? listsOf(n, to, from) : held;
+  const degree = new Uint32Array(n);
+  for (let i = 0; i < n; i++) degree[i] = near.starts[i + 1] - near.starts[i];
+  return { n, directed: meta.directed, sources, targets, near, out, into, held, heldInto, degree, sides: sections.sides || null };
+}
+
+/** What is known of the pair i → j, in the words of Python: train, held_out, self or no. */
+function knownOf(graph, i, j) {
+  if (i === j) return 'self';
+  if (holds(graph.out, i, j)) return 'train';
+  return holds(graph.held, i, j) ? 'held_out' : 'no';
+}
