@@ -6,7 +6,8 @@ Of independent normal embeddings the mean and variance of a logit have a closed 
     distance   b - ½‖q_i - q_j‖²     mean = logit - ½ Σ_d v_d,  var = Σ_d δ_d² v_d + ½ v_d²
     bilinear   z_iᵀ W z_j + b        var = Σ_a σ_ia² (W z_j)_a² + Σ_b σ_jb² (Wᵀ z_i)_b² + Σ_ab W_ab² σ_ia² σ_jb²
 
-with vq and vk the variances of q and k, δ = q_i - q_j and v = vq_i + vq_j. The probability's spread follows as that of a normal logit.
+with vq and vk the variances of q and k, δ = q_i - q_j and v = vq_i + vq_j. The spread of the
+probability follows as that of a normal logit.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from vgae.model.decoders.inner_product import InnerProduct
 from vgae.model.decoders.scaled import ScaledDecoder
 from vgae.model.decoders.source_target import SourceTargetDecoder
 from vgae.model.posteriors import NormalPosterior, Posterior
+
+STEP = 0.1  # of log σ, at least: 3 % of σ on average are no more than what a spread is good for
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,7 @@ class Noise:
     def codes(self) -> tuple[npt.NDArray[np.uint8], float, float]:
         """Log σ in 8 bits: the codes by dimensions, the smallest, and the step from each code to the next."""
         least, most = float(self.log_std.min(initial=0)), float(self.log_std.max(initial=0))
-        step = (most - least) / 255 or 1.0
+        step = max((most - least) / 255, STEP)
         return np.rint((self.log_std.T - least) / step).astype(np.uint8), least, step
 
 

@@ -1,10 +1,12 @@
 """Numbers and texts as a page holds them: named sections, each compressed and in base64.
 
-Factors are whole numbers of 16 bits, with a unit for each dimension, and where there is room 8 bits more:
+Numbers of several bytes are stored as planes, all first bytes, then all second ones and so on, which compress better.
+Factors are whole numbers of at most 24 bits, with a unit for each dimension,
 
-    x_id ≈ u_d n_id,   n = 256·high + low,   |n| < 2²³
+    q_id ≈ u_d n_id,   u_d = c / max_j |k_jd|   and the same for k,
 
-With 24 bits a number is as exact as float32 is at the largest of its column, so that pairs rank as they do in Python.
+so that rounding changes a term of a logit by c at most, whatever its dimension. A dimension that says little has few
+bits, and those that say most have about as many as float32.
 """
 
 from __future__ import annotations
@@ -21,8 +23,13 @@ import numpy.typing as npt
 from vgae.graph.pairs import AnyArray
 
 LEVEL = 9
-REFINED = 6_000_000  # numbers of factors up to which there is room for 8 bits more
 KINDS = {"uint8": "u1", "int8": "i1", "uint16": "u2", "int16": "i2", "uint32": "u4", "float32": "f4", "float16": "f2"}
+LARGEST = 2**23 - 1  # of a whole number in three bytes
+STEPS = (1e-6, 3e-6, 1e-5)  # of logits: the first with which factors are small enough, else the last
+SMALL = 250_000  # bytes of factors that are small enough in any page
+SMALL_PER_NODE = 170  # and by the number of nodes: 17 MB of 100,000
+
+FloatArray = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +40,8 @@ class Pack:
     contents: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, values: AnyArray) -> None:
-        """An array, in little-endian order."""
-        self._store(name, KINDS[values.dtype.name], values.astype(values.dtype.newbyteorder("<")).tobytes())
+        """An array."""
+        self._store(name, KINDS[values.dtype.name], in_planes(values))
 
     def add_whole(self, name: str, values: AnyArray) -> None:
         """Whole numbers from 0 on, in as few bytes as the largest needs."""
@@ -45,18 +52,37 @@ class Pack:
         """Plain values; all characters beyond ASCII are escaped, so that half a character is one too."""
         self._store(name, "json", json.dumps(values, separators=(",", ":"), allow_nan=False).encode("ascii"))
 
-    def add_matrix(self, name: str, matrix: npt.NDArray[np.float32], *, refined: bool) -> None:
-        """A matrix by dimensions, one after another: units, the upper 16 bits and, refined, the lower 8."""
-        bits = 23 if refined else 15
-        most = np.abs(matrix.astype(np.float64)).max(axis=0, initial=0)
-        units = np.where(most > 0, most, 1) / (2**bits - 1)
-        numbers = np.rint(matrix.astype(np.float64) / units).astype(np.int32).T
-        self.add(f"{name}_units", units.astype(np.float32))
-        # By the unit as it is stored, which is rounded: a part in 2²⁴ of a number, no more than float32 has anyway.
-        self.add(f"{name}_high", (numbers >> 8 if refined else numbers).astype(np.int16))
-        if refined:
-            self.add(f"{name}_low", (numbers & 255).astype(np.uint8))
+    def add_factors(self, matrices: dict[str, FloatArray]) -> float:
+        """Factors q, and k where it is another, and the step of logits that they are rounded by."""
+        num_nodes = len(next(iter(matrices.values())))
+        for step in STEPS:
+            rounded = {name: rounded_factors(matrices, name, step) for name in matrices}
+            for name, (numbers, units) in rounded.items():
+                self.add(f"{name}_units", units)
+                self._store(name, "i3", in_planes(numbers, 3))
+            if sum(len(self.contents[name]) for name in matrices) <= max(SMALL, SMALL_PER_NODE * num_nodes):
+                break
+        return step
 
     def _store(self, name: str, kind: str, content: bytes) -> None:
         self.kinds[name] = kind
         self.contents[name] = base64.b64encode(zlib.compress(content, LEVEL)).decode("ascii")
+
+
+def in_planes(values: AnyArray, num_bytes: int | None = None) -> bytes:
+    """The bytes of numbers, all lowest ones first; of whole numbers as many as asked for."""
+    little = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("<"))
+    planes = little.reshape(-1).view(np.uint8).reshape(-1, values.dtype.itemsize).T
+    return planes[:num_bytes].tobytes()
+
+
+def rounded_factors(
+    matrices: dict[str, FloatArray], name: str, step: float
+) -> tuple[npt.NDArray[np.int32], FloatArray]:
+    """One of the factors in whole numbers, by dimensions (d×N), and the unit of each dimension."""
+    own, other = matrices[name], matrices["k" if name == "q" and "k" in matrices else "q"]
+    reach, partner = (np.abs(matrix.astype(np.float64)).max(axis=0, initial=0) for matrix in (own, other))
+    units = np.maximum(step / np.where(partner > 0, partner, 1), np.where(reach > 0, reach, 1) / LARGEST * (1 + 1e-6))
+    stored = units.astype(np.float32)
+    numbers = np.rint(own.astype(np.float64) / stored.astype(np.float64)).astype(np.int32)
+    return np.clip(numbers, -LARGEST, LARGEST).T, stored

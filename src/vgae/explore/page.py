@@ -87,7 +87,9 @@ def _hash(text: str) -> str:
 
 
 def _joined(names: tuple[str, ...]) -> str:
-    return "".join(_read(name) for name in names)
+    """The files one after another, without indentation and lines that only comment."""
+    lines = (line.strip() for name in names for line in _read(name).splitlines())
+    return "".join(f"{line}\n" for line in lines if line and not line.startswith(("// ", "/** ")))
 
 
 @cache

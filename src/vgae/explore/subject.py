@@ -12,7 +12,7 @@ import numpy.typing as npt
 from vgae.evaluation.calibration import Calibration
 from vgae.explore.nodes import class_columns, columns_of_features, given_columns, store_features
 from vgae.explore.noise import Noise
-from vgae.explore.pack import REFINED, Pack
+from vgae.explore.pack import Pack
 from vgae.explore.projection import Layout
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, Pairs
@@ -70,20 +70,16 @@ class Subject:
     def _scored(self, pack: Pack) -> dict[str, Any]:
         """Factors, calibration and noise."""
         scoring = self.scoring
-        q, k = (None if part is None else part.detach().numpy() for part in (scoring.factors.q, scoring.factors.k))
-        assert q is not None  # noqa: S101 - factors always have q
-        refined = q.size * (1 if k is None else 2) <= REFINED
-        pack.add_matrix("q", q, refined=refined)
-        if k is not None:
-            pack.add_matrix("k", k, refined=refined)
+        given = {"q": scoring.factors.q, "k": scoring.factors.k}
+        step = pack.add_factors({name: part.detach().numpy() for name, part in given.items() if part is not None})
         biases = {"row_bias": scoring.factors.row_bias, "column_bias": scoring.factors.column_bias}
         for name, bias in biases.items():
             if bias is not None:
                 pack.add(name, bias.detach().numpy().astype(np.float32))
         calibration, noise = scoring.calibration, scoring.noise
         described: dict[str, Any] = {
-            "dim": q.shape[1],
-            "bits": 24 if refined else 16,
+            "dim": scoring.factors.q.shape[1],
+            "step": step,
             "symmetric": scoring.symmetric,
             "calibration": {
                 "shift": calibration.shift,

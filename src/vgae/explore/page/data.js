@@ -18,10 +18,22 @@ async function readSections() {
     const { name, kind } = element.dataset;
     const buffer = await inflate(element.textContent);
     element.remove();
-    found[name] = kind === 'json' ? JSON.parse(new TextDecoder().decode(buffer)) : new KINDS[kind](buffer);
+    found[name] = kind === 'json' ? JSON.parse(new TextDecoder().decode(buffer)) : fromPlanes(new Uint8Array(buffer), kind);
     if (kind === 'f2') found[name] = fromHalves(found[name]);
   }
   return found;
+}
+
+/** Numbers whose lowest bytes come first, then all second ones and so on; i3 are whole numbers of three bytes. */
+function fromPlanes(bytes, kind) {
+  if (kind === 'i3') {
+    const size = bytes.length / 3, numbers = new Int32Array(size);
+    for (let i = 0; i < size; i++) numbers[i] = ((bytes[2 * size + i] << 24) >> 8) | (bytes[size + i] << 8) | bytes[i];
+    return numbers;
+  }
+  const width = KINDS[kind].BYTES_PER_ELEMENT, size = bytes.length / width, joined = new Uint8Array(bytes.length);
+  for (let plane = 0; plane < width; plane++) for (let i = 0; i < size; i++) joined[i * width + plane] = bytes[plane * size + i];
+  return new KINDS[kind](joined.buffer);
 }
 
 /** Numbers of 16 bits, as IEEE has them, in 32. */
@@ -34,15 +46,13 @@ function fromHalves(halves) {
   return values;
 }
 
-/** A matrix row by row, from its units, its upper 16 bits and, where they are there, its lower 8; stored by columns. */
+/** A matrix row by row, from the units of its dimensions and whole numbers that are stored by dimensions. */
 function readMatrix(sections, name, rows, columns) {
-  const units = sections[name + '_units'], high = sections[name + '_high'], low = sections[name + '_low'];
+  const units = sections[name + '_units'], numbers = sections[name];
   const values = new Float32Array(rows * columns);
   for (let d = 0; d < columns; d++) {
     const unit = units[d], from = d * rows;
-    for (let i = 0; i < rows; i++) {
-      values[i * columns + d] = unit * (low ? high[from + i] * 256 + low[from + i] : high[from + i]);
-    }
+    for (let i = 0; i < rows; i++) values[i * columns + d] = unit * numbers[from + i];
   }
   return values;
 }

@@ -126,7 +126,7 @@ function makeAbout(app) {
   byId('view-about').replaceChildren(make('div', { className: 'stack' },
     make('div', { className: 'block' }, make('h2', {}, 'This model'), describe(meta.about)),
     make('div', { className: 'block' }, make('h2', {}, 'The map'), make('p', { className: 'small' }, `${meta.map} Distances on the map are a hint; probabilities are computed from all ${meta.dim} dimensions.`)),
-    make('div', { className: 'block' }, make('h2', {}, 'Probabilities'), make('p', { className: 'small' }, words), make('p', { className: 'small' }, spread), make('p', { className: 'small' }, `This page computes them itself, from factors of ${meta.bits} bits.`)),
+    make('div', { className: 'block' }, make('h2', {}, 'Probabilities'), make('p', { className: 'small' }, words), make('p', { className: 'small' }, spread), make('p', { className: 'small' }, `This page computes them itself, from the factors of the decoder, rounded so that a logit changes by about ${meta.step.toFixed(6)}.`)),
     make('div', { className: 'block' }, make('h2', {}, 'Keys'), make('div', { className: 'keys' }, keys.flatMap(([key, text]) => [make('span', {}, make('kbd', {}, key)), make('span', {}, text)]))),
     make('p', { className: 'small soft' }, 'Everything is in this file. It asks for nothing from the network, and nothing that you do here leaves your browser.')));
 }

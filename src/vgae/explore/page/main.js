@@ -119,9 +119,9 @@ function makePainter(app) {
     for (const node of around.slice(0, 90)) { const [px, py] = screen(node); overlay.text(short(app.ids[node], 20), px, py, { size: 11.5, colour: app.theme.soft, halo, gap: radius + 5 }); }
   }
 
-  return (ratio) => {
+  return (ratio, hasty = false) => {
     const { theme } = app;
-    scene.draw(camera, ratio, { paper: theme.paperRgb, ink: theme.inkRgb, dimmed: state.chosen !== null, quiet: Boolean(state.selection || state.only), links: state.links, dark: state.theme === 'dark' });
+    scene.draw(camera, ratio, { paper: theme.paperRgb, ink: theme.inkRgb, dimmed: state.chosen !== null, quiet: Boolean(state.selection || state.only), links: state.links && !hasty, dark: state.theme === 'dark' });
     paintOver(ratio);
   };
 }
@@ -139,12 +139,16 @@ async function open() {
   if (!app.scene) throw new Error('This browser has no WebGL2, with which the map is drawn; use a recent Firefox, Chrome, Edge or Safari.');
   app.camera = makeCamera();
   app.overlay = makeOverlay(byId('overlay'));
-  let waiting = false, ratio = 1, paintAll = () => {};
+  let waiting = false, ratio = 1, before = 0, slow = 0, paintAll = () => {};
+  // Where frames take long, the links of everything are left out as long as the map is moving.
   const frame = (now) => {
     waiting = false;
-    const more = app.camera.step(now);
-    paintAll(ratio);
+    slow = now - before < 1000 ? 0.7 * slow + 0.3 * (now - before) : 0;
+    before = now;
+    const more = app.camera.step(now), hasty = slow > 70 && (more || app.moving);
+    paintAll(ratio, hasty);
     if (more) app.redraw();
+    else if (hasty) { clearTimeout(app.later); app.later = setTimeout(() => { slow = 0; app.redraw(); }, 160); }
   };
   app.redraw = () => { if (!waiting) { waiting = true; requestAnimationFrame(frame); } };
   app.flyTo = (nodes, closest) => { app.camera.show(nodes.map((node) => [points[2 * node], points[2 * node + 1]]), closest); app.redraw(); };

@@ -55,12 +55,13 @@ function makePointer(app) {
       const [was, now] = [before, [event.clientX, event.clientY]].map(([x, y]) => Math.hypot(x - other[0], y - other[1]));
       camera.zoom(now / Math.max(1, was), (event.clientX + other[0]) / 2, (event.clientY + other[1]) / 2);
     } else if (line) line.push([event.clientX, event.clientY]);
-    else if (moved > 3) { camera.pan(dx, dy); surface.classList.add('moving'); hover(null); }
+    else if (moved > 3) { camera.pan(dx, dy); app.moving = true; surface.classList.add('moving'); hover(null); }
     fingers.set(event.pointerId, [event.clientX, event.clientY]);
     app.redraw();
   });
   const end = (event) => {
     const was = fingers.delete(event.pointerId);
+    app.moving = false;
     surface.classList.remove('moving');
     if (line) { const drawn = line; line = app.line = null; if (drawn.length > 2) app.catchIn(drawn); app.redraw(); return; }
     if (!was || moved > 3 || event.type === 'pointercancel') return;

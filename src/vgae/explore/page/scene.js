@@ -1,7 +1,7 @@
 // -------------------------------------------------------------------------------------------------- nodes and links, drawn
 
 const FLUID_LINKS = 100000; // known links up to which all of them can be drawn at once
-const SHOWN_AT_FIRST = 20000; // and up to which they are, when the page opens
+const SHOWN_AT_FIRST = 6000; // and up to which they are, when the page opens
 
 /** Everything that WebGL draws. */
 function makeScene(canvas, points, graph) {

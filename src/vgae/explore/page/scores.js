@@ -4,7 +4,7 @@
 function makeScores(sections, meta, graph) {
   const n = meta.num_nodes, d = meta.dim;
   const q = readMatrix(sections, 'q', n, d);
-  const k = sections.k_high ? readMatrix(sections, 'k', n, d) : q;
+  const k = sections.k ? readMatrix(sections, 'k', n, d) : q;
   const rowBias = sections.row_bias || null, columnBias = sections.column_bias || null;
   const { shift, logits: knots, log_odds: heights } = meta.calibration;
 

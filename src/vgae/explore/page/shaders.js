@@ -43,7 +43,7 @@ out float across;
 void main() {
   vec2 a = (from - centre) * scale, b = (to - centre) * scale, ahead = b - a;
   vec2 side = vec2(-ahead.y, ahead.x) / max(length(ahead), 0.001);
-  across = (float(gl_VertexID % 2) * 2.0 - 1.0) * (wide * 0.5 + 1.0);
+  across = (float(gl_VertexID % 2) * 2.0 - 1.0) * (wide * 0.5 + 0.7);
   gl_Position = vec4((mix(a, b, float(gl_VertexID / 2)) + side * across) / half_size, 0.0, 1.0);
 }`;
 
