@@ -3,11 +3,11 @@
 Of independent normal embeddings the mean and variance of a logit have a closed form, which the page computes:
 
     product    q_i·k_j + r_i + c_j   var = Σ_d q_id² vk_jd + k_jd² vq_id + vq_id vk_jd  (+ σ_i² + σ_j² of node biases)
-    distance   b - ½‖q_i - q_j‖²     mean = logit - ½ Σ_d v_d,  var = Σ_d δ_d² v_d + ½ v_d²
+    distance   b - ½‖q_i - q_j‖²     of ½‖…‖²: mean = ½ Σ_d δ_d² + v_d,  var = Σ_d δ_d² v_d + ½ v_d²
     bilinear   z_iᵀ W z_j + b        var = Σ_a σ_ia² (W z_j)_a² + Σ_b σ_jb² (Wᵀ z_i)_b² + Σ_ab W_ab² σ_ia² σ_jb²
 
 with vq and vk the variances of q and k, δ = q_i - q_j and v = vq_i + vq_j. The spread of the
-probability follows as that of a normal logit.
+probability follows as that of a normal logit and, for distances, of one whose distance has a gamma distribution.
 """
 
 from __future__ import annotations

@@ -105,13 +105,14 @@ function makeSpread(sections, meta, { q, k, logit, probabilityOf }) {
   }
 
   function distance(i, j) {
-    let mean = logit(i, j), total = 0;
+    let top = logit(i, j), mean = 0, total = 0;
     for (let a = 0; a < d; a++) {
       const v = ofQ(i, a) + ofQ(j, a), apart = q[i * d + a] - q[j * d + a];
-      mean -= v / 2;
+      top += apart ** 2 / 2;
+      mean += (apart ** 2 + v) / 2;
       total += apart ** 2 * v + v ** 2 / 2;
     }
-    return { mean, variance: total };
+    return { mean, variance: total, top };
   }
 
   function bilinear(i, j) {
@@ -131,11 +132,17 @@ function makeSpread(sections, meta, { q, k, logit, probabilityOf }) {
 
   const moments = { product, distance, bilinear }[noise.kind];
   return (i, j) => {
-    const { mean, variance: v } = moments(i, j), std = Math.sqrt(v);
+    const { mean, variance: v, top } = moments(i, j), std = Math.sqrt(v);
     let weights = 0, first = 0, second = 0;
-    for (let step = -24; step <= 24; step++) {
-      const at = step / 6, weight = Math.exp(-at * at / 2), p = probabilityOf(mean + std * at);
-      weights += weight; first += weight * p; second += weight * p * p;
+    const add = (weight, p) => { weights += weight; first += weight * p; second += weight * p * p; };
+    if (top === undefined) {
+      for (let step = -24; step <= 24; step++) add(Math.exp(-step * step / 72), probabilityOf(mean + std * step / 6));
+    } else {
+      const shape = mean * mean / v, scale = v / mean, peak = Math.max(mean - scale, mean / 1000);
+      for (let step = -30; step <= 60; step++) {
+        const y = mean + std * step / 6;
+        if (y > 0) add(Math.exp((shape - 1) * Math.log(y / peak) - (y - peak) / scale), probabilityOf(top - y));
+      }
     }
     first /= weights;
     return { mean: first, std: Math.sqrt(Math.max(0, second / weights - first * first)) };

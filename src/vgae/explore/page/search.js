@@ -33,6 +33,7 @@ function makeSearch(app) {
     input.value = '';
     if ((asSecond || app.state.picking) && app.state.chosen !== null) app.state.pair(app.state.chosen, node);
     else app.state.choose(node);
+    byId(`view-${app.state.tab}`).focus({ preventScroll: true });
   };
 
   function look() {
@@ -52,7 +53,7 @@ function makeSearch(app) {
   input.addEventListener('focus', look);
   input.addEventListener('blur', close);
   input.addEventListener('keydown', (event) => {
-    if (event.key === 'Escape') { input.value = ''; close(); event.stopPropagation(); }
+    if (event.key === 'Escape') { if (input.value) event.stopPropagation(); input.value = ''; close(); }
     else if (!found.length || list.hidden) return;
     else if (event.key === 'ArrowDown') mark((active + 1) % found.length);
     else if (event.key === 'ArrowUp') mark((active + found.length - 1) % found.length);
