@@ -45,9 +45,13 @@ class Opened:
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
+        self.page.on("dialog", self._refuse)
         self.page.goto(path.as_uri())
         self.page.wait_for_selector("body:not(.loading)", timeout=20_000)
+
+    def _refuse(self, dialog: Any) -> None:
+        self.complaints.append(dialog.message)
+        dialog.dismiss()
 
     def ask(self, script: str, given: Any = None) -> Any:
         """What a script in the page gives back."""

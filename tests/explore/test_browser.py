@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from explore_browser import Opened, browser
 from matplotlib.image import imread
 
 import vgae
+from explore_browser import Opened, browser
 
 HOSTILE = [
     "<script>document.title='run'</script>",
@@ -96,7 +96,7 @@ def check_scores(found: Opened, model: Any, nodes: list[int], direction: str = "
 
 def test_what_it_computes_is_what_python_computes(opened: Opened, model: Any) -> None:
     check_scores(opened, model, list(range(0, 160, 3)))
-    listed = opened.ask("[...document.querySelectorAll('#view-new tbody tr')].map(row => row.children[3].innerText)")
+    listed = opened.ask("[...document.querySelectorAll('#view-new tbody tr')].map(row => row.children[2].innerText)")
     assert len(listed) == 40
 
 
@@ -263,8 +263,8 @@ def saved(opened: Opened, button: str) -> list[list[str]]:
 
 
 def test_links_are_saved_as_csv(opened: Opened, model: Any) -> None:
-    opened.page.click("#view-new th:nth-child(4) button")  # by probability, which is descending first
-    opened.page.click("#view-new th:nth-child(4) button")
+    opened.page.click("#view-new th:nth-child(3) button")  # by probability, which is descending first
+    opened.page.click("#view-new th:nth-child(3) button")
     head, *rows = saved(opened, "#save-new")
     assert head == ["source", "target", "probability", "logit", "std", "common_neighbours"]
     assert [float(row[2]) for row in rows] == sorted(float(row[2]) for row in rows)
@@ -384,7 +384,10 @@ def test_the_browser_refuses_whatever_would_leave_the_page(chromium: Any, path: 
         script.textContent = 'window.ran = true';
         document.body.append(script);
         const image = new Image();
-        const failed = new Promise(resolve => { image.onerror = () => resolve('refused'); image.onload = () => resolve('seen'); });
+        const failed = new Promise(resolve => {
+            image.onerror = () => resolve('refused');
+            image.onload = () => resolve('seen');
+        });
         image.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==';
         return [answers.map(each => each.status), window.ran === undefined, await failed];
     }"""

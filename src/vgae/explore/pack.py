@@ -1,12 +1,13 @@
 """Numbers and texts as a page holds them: named sections, each compressed and in base64.
 
 Numbers of several bytes are stored as planes, all first bytes, then all second ones and so on, which compress better.
-Factors are whole numbers of at most 24 bits, with a unit for each dimension,
+Factors are turned into the directions in which they extend most, by an orthogonal V that no product depends on, and are
+whole numbers of at most 24 bits with a unit for each direction,
 
-    q_id ≈ u_d n_id,   u_d = c / max_j |k_jd|   and the same for k,
+    (qV)_id ≈ u_d n_id,   u_d = c / max_j |(kV)_jd|   and the same for k,
 
-so that rounding changes a term of a logit by c at most, whatever its dimension. A dimension that says little has few
-bits, and those that say most have about as many as float32.
+so that rounding changes a term of a logit by c at most, whatever its direction. One that says little has few bits, and
+those that say most have about as many as float32.
 """
 
 from __future__ import annotations
@@ -54,9 +55,12 @@ class Pack:
 
     def add_factors(self, matrices: dict[str, FloatArray]) -> float:
         """Factors q, and k where it is another, and the step of logits that they are rounded by."""
-        num_nodes = len(next(iter(matrices.values())))
+        num_nodes = len(matrices["q"])
+        basis = directions(list(matrices.values()))
+        self.add("basis", basis)
+        turned = {name: (matrix.astype(np.float64) @ basis).astype(np.float32) for name, matrix in matrices.items()}
         for step in STEPS:
-            rounded = {name: rounded_factors(matrices, name, step) for name in matrices}
+            rounded = {name: rounded_factors(turned, name, step) for name in turned}
             for name, (numbers, units) in rounded.items():
                 self.add(f"{name}_units", units)
                 self._store(name, "i3", in_planes(numbers, 3))
@@ -74,6 +78,14 @@ def in_planes(values: AnyArray, num_bytes: int | None = None) -> bytes:
     little = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("<"))
     planes = little.reshape(-1).view(np.uint8).reshape(-1, values.dtype.itemsize).T
     return planes[:num_bytes].tobytes()
+
+
+def directions(matrices: list[FloatArray]) -> FloatArray:
+    """The orthogonal directions (d×d, in columns) in which the rows of matrices extend, the farthest first."""
+    wide = [matrix.astype(np.float64) for matrix in matrices]
+    _, vectors = np.linalg.eigh(sum(matrix.T @ matrix / max(1.0, float(np.square(matrix).sum())) for matrix in wide))
+    found: FloatArray = np.ascontiguousarray(vectors[:, ::-1]).astype(np.float32)
+    return found
 
 
 def rounded_factors(

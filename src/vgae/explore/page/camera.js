@@ -12,7 +12,7 @@ function makeCamera() {
     const before = camera.fitted;
     Object.assign(camera, { width, height, room });
     const free = { width: width - room.left - room.right, height: height - room.top - room.bottom };
-    camera.fitted = Math.max(60, Math.min(free.width * 1.06, free.height) * 0.97);
+    camera.fitted = Math.max(60, Math.min(free.width, free.height) * 0.98);
     const factor = camera.fitted / before;
     camera.scale *= factor;
     goal.scale *= factor;

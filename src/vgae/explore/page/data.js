@@ -46,13 +46,17 @@ function fromHalves(halves) {
   return values;
 }
 
-/** A matrix row by row, from the units of its dimensions and whole numbers that are stored by dimensions. */
+/** A matrix row by row: whole numbers by directions, times the units of these, turned back into dimensions. */
 function readMatrix(sections, name, rows, columns) {
-  const units = sections[name + '_units'], numbers = sections[name];
-  const values = new Float32Array(rows * columns);
-  for (let d = 0; d < columns; d++) {
-    const unit = units[d], from = d * rows;
-    for (let i = 0; i < rows; i++) values[i * columns + d] = unit * numbers[from + i];
+  const units = sections[name + '_units'], numbers = sections[name], basis = sections.basis;
+  const values = new Float32Array(rows * columns), turned = new Float64Array(columns);
+  for (let i = 0; i < rows; i++) {
+    for (let e = 0; e < columns; e++) turned[e] = units[e] * numbers[e * rows + i];
+    for (let d = 0; d < columns; d++) {
+      let sum = 0;
+      for (let e = 0; e < columns; e++) sum += turned[e] * basis[d * columns + e];
+      values[i * columns + d] = sum;
+    }
   }
   return values;
 }

@@ -30,15 +30,15 @@ function makeNewLinks(app) {
     const [i, j] = [pairs[2 * m], pairs[2 * m + 1]], spread = scores.spread(i, j);
     rows.push({ place: m, i, j, p: sections.best_probabilities[m], logit: sections.best_logits[m], std: spread ? spread.std : null, common: app.evidence.neighbours(i, j, 0).num });
   }
-  const open = (row, text) => make('button', { type: 'button', title: beginning(text), on: { click: () => state.pair(row.i, row.j) } }, named(text));
+  const open = (row) => make('button', { type: 'button', className: 'both', title: 'Look at this pair', on: { click: () => state.pair(row.i, row.j) } },
+    named(app.ids[row.i]), make('span', { className: 'unseen' }, app.meta.directed ? ' to ' : ' and '), named(app.ids[row.j]));
   const columns = [
     { name: '#', width: '38px', right: false, value: (row) => row.place, cell: (row) => make('span', { className: 'soft' }, String(row.place + 1)) },
-    { name: app.meta.directed ? 'From' : 'Node', value: (row) => app.ids[row.i], cell: (row) => open(row, app.ids[row.i]) },
-    { name: app.meta.directed ? 'To' : 'Node', value: (row) => app.ids[row.j], cell: (row) => open(row, app.ids[row.j]) },
-    { name: 'Link', title: 'Probability of a link', width: '62px', right: true, value: (row) => row.p, cell: (row) => make('span', {}, percent(row.p)) },
-    { name: 'CN', title: 'Common neighbours', width: '44px', right: true, value: (row) => row.common, cell: (row) => make('span', { className: 'soft' }, String(row.common)) },
+    { name: app.meta.directed ? 'From and to' : 'Nodes', value: (row) => `${app.ids[row.i]} ${app.ids[row.j]}`, cell: open },
+    { name: 'Link', title: 'Probability of a link', width: '68px', right: true, value: (row) => row.p, cell: (row) => make('span', {}, percent(row.p)) },
+    { name: 'CN', title: 'Common neighbours', width: '42px', right: true, value: (row) => row.common, cell: (row) => make('span', { className: 'soft' }, String(row.common)) },
   ];
-  if (app.meta.noise) columns.splice(4, 0, { name: '±', title: 'Spread over the posterior, in points of percent', width: '46px', right: true, value: (row) => row.std, cell: (row) => make('span', { className: 'soft' }, plusMinus(row.std).slice(2)) });
+  if (app.meta.noise) columns.splice(3, 0, { name: '±', title: 'Spread over the posterior, in points of percent', width: '50px', right: true, value: (row) => row.std, cell: (row) => make('span', { className: 'soft' }, plusMinus(row.std).slice(2)) });
   let sort = [0, false];
 
   function build() {

@@ -154,13 +154,14 @@ async function open() {
   app.flyTo = (nodes, closest) => { app.camera.show(nodes.map((node) => [points[2 * node], points[2 * node + 1]]), closest); app.redraw(); };
   app.state = makeState(app);
   app.theme = readTheme();
+  app.state.threshold = app.state.usual();
 
   const resize = () => {
     ratio = Math.min(2, window.devicePixelRatio || 1);
     const [width, height] = [window.innerWidth, window.innerHeight];
     for (const canvas of [byId('map'), byId('overlay')]) { canvas.width = Math.round(width * ratio); canvas.height = Math.round(height * ratio); }
     const wide = width > 900;
-    app.camera.resize(width, height, wide ? { left: 326, right: 472, top: 16, bottom: 16 } : { left: 16, right: 60, top: 150, bottom: height * 0.48 });
+    app.camera.resize(width, height, wide ? { left: 322, right: 470, top: 16, bottom: 16 } : { left: 16, right: 60, top: 150, bottom: height * 0.48 });
     app.redraw();
   };
   window.addEventListener('resize', resize);
@@ -168,7 +169,7 @@ async function open() {
   app.camera.fit(true);
 
   byId('title').textContent = short(meta.title, 90);
-  byId('facts').textContent = `${count(graph.n, 'node')} · ${count(meta.num_links, 'known link')}`;
+  byId('facts').textContent = `${count(graph.n, 'node')} · ${count(meta.num_links, 'link')}`;
   byId('overlay').setAttribute('aria-label', `Map of ${count(graph.n, 'node')}`);
   const repaint = makeLegend(app);
   paintAll = makePainter(app);

@@ -50,7 +50,8 @@ const BADGES = { train: ['known', 'known'], held_out: ['held out', 'held'], no: 
 /** A line of a list of links: it opens the pair; the arrow goes to the node. */
 function linkRow(app, other, p, std, known, open) {
   const badge = BADGES[known];
-  return make('li', {},
+  const point = (node) => () => app.state.change({ hovered: node });
+  return make('li', { on: { pointerenter: point(other), pointerleave: point(null) } },
     make('button', { type: 'button', className: 'open', title: 'Look at this pair', on: { click: open } },
       make('span', { className: 'who' }, named(app.ids[other]), badge && make('span', { className: `badge ${badge[1]}` }, badge[0])),
       make('span', { className: 'number' }, percent(p), std === null ? null : make('small', {}, ` ${plusMinus(std)}`)),

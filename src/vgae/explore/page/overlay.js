@@ -43,20 +43,21 @@ function makeOverlay(canvas) {
     context.font = `${bold ? 600 : 500} ${size}px ${FONT}`;
     context.textBaseline = 'middle';
     const width = context.measureText(text).width;
-    for (const left of centred ? [x - width / 2] : [x + gap, x - gap - width]) {
-      const box = [left - 3, y - size * 0.68, left + width + 3, y + size * 0.68];
-      if (!force && !free(box)) continue;
-      taken.push(box);
+    const sides = centred ? [[x - width / 2, y]] : [[x + gap, y], [x - gap - width, y], ...(force ? [[x + gap, y - 17], [x + gap, y + 17]] : [])];
+    const boxOf = ([left, middle]) => [left - 3, middle - size * 0.68, left + width + 3, middle + size * 0.68];
+    const side = sides.find((each) => free(boxOf(each))) || (force ? sides[0] : null);
+    if (side) {
+      const [left, middle] = side;
+      taken.push(boxOf(side));
       context.strokeStyle = halo;
       context.lineWidth = size > 13 ? 4.5 : 3.5;
       context.globalAlpha = 0.9;
-      context.strokeText(text, left, y);
+      context.strokeText(text, left, middle);
       context.globalAlpha = 1;
       context.fillStyle = colour;
-      context.fillText(text, left, y);
-      return true;
+      context.fillText(text, left, middle);
     }
-    return false;
+    return Boolean(side);
   };
 
   overlay.ring = (x, y, radius, colour, width = 2) => {

@@ -125,7 +125,8 @@ function makeScene(canvas, points, graph) {
     use(programs.point);
     gl.uniform3f(programs.point.at('paper'), paper[0] / 255, paper[1] / 255, paper[2] / 255);
     gl.uniform1f(programs.point.at('radius'), scene.radius(camera));
-    gl.uniform1f(programs.point.at('shown'), dimmed ? (dark ? 0.26 : 0.2) : n > 20000 ? 0.8 : 0.92);
+    gl.uniform1f(programs.point.at('shown'), n > 20000 ? 0.8 : 0.92);
+    gl.uniform1f(programs.point.at('faded'), dimmed ? 0.76 : 0);
     gl.bindVertexArray(pointLayout);
     gl.drawArrays(gl.POINTS, 0, n);
     if (numCurves) {
@@ -136,6 +137,7 @@ function makeScene(canvas, points, graph) {
     if (numChosen) {
       use(programs.point);
       gl.uniform1f(programs.point.at('shown'), 1);
+      gl.uniform1f(programs.point.at('faded'), 0);
       gl.uniform1f(programs.point.at('radius'), Math.max(4, scene.radius(camera) * 1.25));
       gl.bindVertexArray(pointLayout);
       gl.drawElements(gl.POINTS, numChosen, gl.UNSIGNED_INT, 0);

@@ -17,7 +17,7 @@ void main() {
 const POINT_FRAGMENT = `#version 300 es
 precision highp float;
 in vec3 hue; in float shape, reach, seen;
-uniform vec3 paper; uniform float ratio;
+uniform vec3 paper; uniform float ratio, faded;
 out vec4 colour;
 void main() {
   vec2 from = (gl_PointCoord * 2.0 - 1.0) * (reach + 1.0);
@@ -32,7 +32,7 @@ void main() {
   float inside = clamp(0.5 - away * ratio, 0.0, 1.0) * seen;
   if (inside <= 0.003) discard;
   float rim = reach > 2.4 ? smoothstep(-1.3, -0.5, away) * 0.8 : 0.0;
-  colour = vec4(mix(hue, paper, rim), 1.0) * inside;
+  colour = vec4(mix(hue, paper, max(rim, faded)), 1.0) * inside;
 }`;
 
 const LINE_VERTEX = `#version 300 es

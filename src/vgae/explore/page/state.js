@@ -22,6 +22,17 @@ function makeState(app) {
     app.redraw();
   };
 
+  /** The threshold that a node in the middle reaches with fifteen of its predictions. */
+  state.usual = () => {
+    const heights = [], step = Math.max(1, Math.floor(graph.n / 25));
+    for (let i = 0; i < graph.n; i += step) {
+      const { best } = scores.predict(i, { most: 15 });
+      if (best.length) heights.push(best[best.length - 1].p);
+    }
+    heights.sort((a, b) => a - b);
+    return heights.length ? Number(heights[heights.length >> 1].toPrecision(1)) : 0;
+  };
+
   function predict() {
     const { chosen, direction, wanted, threshold } = state;
     state.predicted = chosen === null ? null : scores.predict(chosen, { direction, wanted, least: threshold, most: MOST_PREDICTED });

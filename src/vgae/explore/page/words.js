@@ -3,7 +3,7 @@
 const NUMBER = new Intl.NumberFormat('en-US');
 const count = (number, noun, plural) => `${NUMBER.format(number)} ${number === 1 ? noun : plural || noun + 's'}`;
 
-/** A probability in percent, with two digits that mean something at either end. */
+/** A probability in percent, with digits that mean something at either end. */
 function percent(p) {
   if (!Number.isFinite(p)) return '–';
   const value = 100 * p;
@@ -18,7 +18,7 @@ function percent(p) {
 function plusMinus(std) {
   if (std === null || !Number.isFinite(std)) return '';
   const value = 100 * std;
-  return '± ' + (value >= 10 ? value.toFixed(0) : value >= 0.1 ? value.toFixed(1) : value < 0.005 ? '0.00' : value.toFixed(2));
+  return '± ' + (value >= 10 ? value.toFixed(0) : value >= 0.1 ? value.toFixed(1) : value < 5e-5 ? '0' : Number(value.toPrecision(1)).toFixed(value < 0.001 ? 4 : value < 0.01 ? 3 : 2));
 }
 
 /** How often, in words: about 1 in 3. */
