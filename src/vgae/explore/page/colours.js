@@ -1,9 +1,9 @@
 // ------------------------------------------------------------------------------------ colours that survive colour blindness
 
-// The eight hues of Okabe and Ito, a little darker on light paper and a little lighter on dark.
+// The eight hues of Okabe and Ito, moved as little as keeps them apart for every kind of colour blindness on either paper.
 const HUES = {
-  light: ['#0072b2', '#d55e00', '#009e73', '#c8659b', '#e09a00', '#45a7e0', '#a89800', '#5f6770'],
-  dark: ['#4195d8', '#f0702b', '#22b68c', '#e08fbc', '#f2b134', '#84cdf5', '#efe34a', '#a0a9b4'],
+  light: ['#3078bc', '#da4708', '#069e70', '#d88ebe', '#eca625', '#6abbf2', '#be9e42', '#686d76'],
+  dark: ['#4ca1e1', '#dd5f29', '#5ebb7e', '#cd82b3', '#e2a23d', '#6ec3ef', '#d3cc29', '#8b9787'],
 };
 const NONE = { light: '#b4b8b9', dark: '#4d565f' };
 // Cividis (Nuñez, Anderton and Renslow, 2018), made to look alike with and without red-green blindness.

@@ -116,7 +116,7 @@ function makeScene(canvas, points, graph) {
       if (!lineLayout) makeLines();
       use(programs.line);
       const near = Math.min(1, Math.max(0, Math.log2(camera.scale / camera.fitted) / 4));
-      const alpha = Math.max(0.02, Math.min(0.32, 8 / Math.sqrt(graph.targets.length + 1))) * (1 + near) * (dark ? 1.1 : 1);
+      const alpha = Math.max(0.02, Math.min(0.3, 6.5 / Math.sqrt(graph.targets.length + 1))) * (1 + near) * (dark ? 1.1 : 1);
       gl.uniform4f(programs.line.at('ink'), ink[0] / 255, ink[1] / 255, ink[2] / 255, alpha * (dimmed || quiet ? 0.22 : 1));
       gl.uniform1f(programs.line.at('wide'), 0.9);
       gl.bindVertexArray(lineLayout);
