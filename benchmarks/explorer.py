@@ -5,12 +5,14 @@ blocks with 100,000 nodes, half a million links and words as features. Every pag
 draws in software, without a graphics card, and asked for probabilities and for the ten best new links of 50 nodes.
 
     python benchmarks/explorer.py [--only cora csv large] [--nodes 100000] [--iterations 60] [--folder DIR]
-                                  [--chromium PATH]
+                                  [--chromium PATH] [--pictures docs/images]
 
 --folder keeps runs and pages, and takes runs that are there. A frame is the median of 15, in a window of 1440×900.
+--pictures takes the pictures of the documentation from the page of Cora.
 """
 
 import argparse
+import io
 import shutil
 import subprocess
 import sys
@@ -19,9 +21,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import vgae
@@ -31,6 +34,7 @@ from vgae.report.console import print_table
 FLAGS = ["--enable-unsafe-swiftshader", "--use-angle=swiftshader", "--no-sandbox"]
 LIMITS = {"cora": 2.0, "csv": 0.5, "large": 25.0}  # MB
 NODES, TOP = 50, 10
+PAPER = "341188"  # on reinforcement learning, for a picture
 
 
 def main() -> None:
@@ -40,6 +44,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=60, help="Of the training on it.")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--chromium", default=shutil.which("chromium") or "chromium")
+    parser.add_argument("--pictures", type=Path)
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="vgae-explorer-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,6 +56,8 @@ def main() -> None:
             train(case, run, options)
         seconds = make(run)
         rows.append((case, *measure(run, seconds, LIMITS[case], options.chromium)))
+        if case == "cora" and options.pictures:
+            take_pictures(run.with_suffix(".html"), options.pictures, options.chromium)
     columns = ("page", "nodes", "made in", "size", "limit", "opens in", "frame", "worst p", "same ten best")
     print_table(columns, rows)
 
@@ -118,6 +125,25 @@ def measure(run: Path, seconds: float, limit: float, chromium: str) -> tuple[str
         f"{worst:.1e}",
         f"{same} of {len(nodes)}",
     )
+
+
+def take_pictures(path: Path, folder: Path, chromium: str) -> None:
+    """The whole map in the light theme, and a chosen paper with its known and predicted links in the dark one."""
+    pictures: tuple[tuple[str, Literal["light", "dark"]], ...] = (("explorer-map", "light"), ("explorer-node", "dark"))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        for name, scheme in pictures:
+            page = browser.new_page(
+                viewport={"width": 1440, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+            )
+            page.goto(path.resolve().as_uri())
+            page.wait_for_selector("body:not(.loading)")
+            if scheme == "dark":
+                page.evaluate("id => vgae.choose(vgae.ids.indexOf(id))", PAPER)
+            page.wait_for_timeout(1_000)
+            picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+            picture.save(folder / f"{name}.webp", lossless=True, quality=100, method=6)
+        browser.close()
 
 
 def by_node(best: Any, nodes: Sequence[int]) -> list[list[int]]:

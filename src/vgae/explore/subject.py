@@ -16,7 +16,6 @@ from vgae.explore.pack import Pack
 from vgae.explore.projection import Layout
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, Pairs
-from vgae.io.exports import json_id
 from vgae.ops import Factors
 
 WIDTH = 2**16 - 1  # steps of a coordinate
@@ -114,7 +113,7 @@ class Subject:
     def _described(self, pack: Pack) -> dict[str, Any]:
         """Ids, columns and features."""
         graph, recipe = self.graph, self.recipe
-        pack.add_json("ids", [str(json_id(name)) for name in graph.ids])
+        pack.add_json("ids", [str(name) for name in graph.ids])
         columns = [
             *class_columns(graph, self.clusters, self.cluster_words),
             *given_columns(self.attributes, graph.num_nodes),

@@ -11,11 +11,13 @@ function makeTable(columns, rows, { caption, sort, rowClass, onSort }) {
   return make('table', {}, make('caption', { className: 'unseen' }, caption), make('colgroup', {}, widths), make('thead', {}, make('tr', {}, head)), make('tbody', {}, body));
 }
 
+const COLLATOR = new Intl.Collator(undefined, { numeric: true });
+
 function sorted(rows, columns, [by, down]) {
   const value = columns[by].value, way = down ? -1 : 1;
   return [...rows].sort((a, b) => {
     const [x, y] = [value(a), value(b)];
-    return (typeof x === 'string' ? x.localeCompare(y, undefined, { numeric: true }) : x - y) * way || a.place - b.place;
+    return (typeof x === 'string' ? COLLATOR.compare(x, y) : x - y) * way || a.place - b.place;
   });
 }
 
@@ -119,7 +121,7 @@ function makeNodeList(app) {
 function makeAbout(app) {
   const { meta } = app, { calibration } = meta;
   const words = calibration.logits.length
-    ? `Probabilities are calibrated by ${count(calibration.num_links, 'validation link')}${calibration.rough ? ', so few that they can be off by a factor of two' : ''}: of all pairs with 10 %, about one in ten is a link.`
+    ? `Probabilities are calibrated by ${count(calibration.num_links, 'validation link')}${calibration.rough ? ', so few that they can be off by a factor of two' : ''}: of all pairs with 10 %, about one in ten is a link. At the top of the list they are all the same, where there are too few validation links to tell more.`
     : 'Probabilities are not calibrated, because no validation links were held out: they are those of the loss, with its weight taken back.';
   const spread = meta.noise ? 'The number after ± is the spread of a probability over the posterior: how unsure the model is of its embeddings.' : 'This model has no posterior whose spread could be shown, or none that this page knows.';
   const keys = [['/', 'search'], ['arrows', 'move the map'], ['+ −', 'zoom'], ['0', 'show everything'], ['N P', 'next and previous node near the middle'], ['Enter', 'choose it; with Shift as the second one'], ['Shift + click', 'second node of a pair'], ['L', 'lasso'], ['K', 'all known links'], ['T', 'names'], ['D', 'light or dark'], ['Esc', 'clear']];

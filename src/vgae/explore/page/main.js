@@ -161,7 +161,7 @@ async function open() {
     const [width, height] = [window.innerWidth, window.innerHeight];
     for (const canvas of [byId('map'), byId('overlay')]) { canvas.width = Math.round(width * ratio); canvas.height = Math.round(height * ratio); }
     const wide = width > 900;
-    app.camera.resize(width, height, wide ? { left: 322, right: 470, top: 16, bottom: 16 } : { left: 16, right: 60, top: 150, bottom: height * 0.48 });
+    app.camera.resize(width, height, wide ? { left: 322, right: 486, top: 16, bottom: 16 } : { left: 16, right: 60, top: 150, bottom: height * 0.48 });
     app.redraw();
   };
   window.addEventListener('resize', resize);

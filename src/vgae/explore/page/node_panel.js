@@ -119,7 +119,7 @@ function makeNodePanel(app) {
       make('div', { className: 'block' }, make('h2', { className: 'id' }, named(app.ids[i], '')), make('div', { className: 'chips' }, chipsOf(app, i)), describe(facts)),
       features ? make('div', { className: 'block' }, make('h3', {}, 'Strongest features'), make('p', { className: 'small' }, named(features, ''))) : null,
       make('div', { className: 'actions' },
-        make('button', { type: 'button', className: 'action', id: 'compare', on: { click: () => { state.change({ picking: !state.picking }); byId('search').focus(); } } }, 'Compare with another node'),
+        make('button', { type: 'button', className: 'action', id: 'compare', title: 'Choose a second node, to look at the pair', on: { click: () => { state.change({ picking: !state.picking }); byId('search').focus(); } } }, 'Compare'),
         make('button', { type: 'button', className: 'action', on: { click: () => app.flyTo([i], 12) } }, 'Zoom in'),
         make('button', { type: 'button', className: 'action', id: 'save-predicted', on: { click: save } }, 'Save as CSV')),
       make('div', { className: 'block' }, make('h2', {}, 'Predicted links'), controls,

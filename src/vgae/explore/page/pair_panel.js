@@ -38,7 +38,7 @@ function makePairPanel(app) {
     const [i, j] = [state.chosen, state.second];
     if (i === null || j === null) {
       const start = state.chosen === null ? 'Choose a node first' : `${short(app.ids[i], 60)} is chosen`;
-      view.replaceChildren(make('div', { className: 'empty' }, make('p', {}, `${start}, then a second one: click on it with Shift held down, or use “Compare with another node”.`), make('p', {}, 'You get the probability of a link between them, their common neighbours, and what speaks for it.')));
+      view.replaceChildren(make('div', { className: 'empty' }, make('p', {}, `${start}, then a second one: click on it with Shift held down, or press “Compare” and search for it.`), make('p', {}, 'You get the probability of a link between them, their common neighbours, and what speaks for it.')));
       return;
     }
     const common = evidence.neighbours(i, j, 8), paths = evidence.paths(i, j, 5), shared = evidence.shared(i, j, 8);
