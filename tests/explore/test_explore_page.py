@@ -22,7 +22,7 @@ from vgae.explore.page import SCRIPTS, STYLES
 from vgae.explore.projection import lay_out, placed_by, project
 from vgae.io.tables import read_any
 
-FOLDER = Path(vgae.__file__).parent / "explore" / "page"
+FOLDER = Path(vgae.__file__).parent / "explore" / "web"
 TYPES = {short: np.dtype(name) for name, short in KINDS.items()}
 
 

@@ -94,5 +94,5 @@ def _joined(names: tuple[str, ...]) -> str:
 
 @cache
 def _read(name: str) -> str:
-    text = files("vgae.explore").joinpath("page", name).read_text(encoding="utf-8")
+    text = files("vgae.explore").joinpath("web", name).read_text(encoding="utf-8")
     return text.replace("\r\n", "\n")
