@@ -8,10 +8,42 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+import vgae
 
 FLAGS = ["--enable-unsafe-swiftshader", "--use-angle=swiftshader"]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+HOSTILE = [
+    "<script>document.title='run'</script>",
+    "</script><img src=x onerror=alert(1)>",
+    "\"quoted\", 'twice' & <b>bold</b>",
+    "\u202egnippilf \u05e9\u05dc\u05d5\u05dd",
+    "👩‍👩‍👧‍👦 family",
+    "=HYPERLINK(1)",
+    "x" * 10_000,
+    "line\nbreak\ttab \u2028 \\u0000 ]]> <!-- {{sections}}",
+]
+
+
+def fitted(**options: Any) -> Any:
+    """A small model with validation links, words as features, and hostile ids and labels."""
+    graph = vgae.stochastic_block_model(160, 4, feature_dim=40, seed=1)
+    ids = [*HOSTILE, *(f"node {i}" for i in range(len(HOSTILE), 160))]
+    labels = [HOSTILE[0] if label == 0 else f"class {label}" for label in graph.labels.tolist()]  # type: ignore[union-attr]
+    graph = vgae.Graph(
+        num_nodes=160,
+        edges=graph.edges,
+        features=graph.features,
+        labels=np.array(labels),
+        node_ids=np.array(ids, object),
+    )
+    split = vgae.split_links(graph, val=0.1, test=0.1, seed=0)
+    model = vgae.VGAE(**{"iterations": 60, "latent_dim": 8, "hidden_dim": 16, "seed": 0} | options)
+    return model.fit(split.train, validation=split.val)
 
 
 @contextmanager

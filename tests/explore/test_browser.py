@@ -11,35 +11,7 @@ import pytest
 from matplotlib.image import imread
 
 import vgae
-from explore_browser import Opened, browser
-
-HOSTILE = [
-    "<script>document.title='run'</script>",
-    "</script><img src=x onerror=alert(1)>",
-    "\"quoted\", 'twice' & <b>bold</b>",
-    "\u202egnippilf \u05e9\u05dc\u05d5\u05dd",
-    "👩‍👩‍👧‍👦 family",
-    "=HYPERLINK(1)",
-    "x" * 10_000,
-    "line\nbreak\ttab \u2028 \\u0000 ]]> <!-- {{sections}}",
-]
-
-
-def fitted(**options: Any) -> Any:
-    """A small model with validation links, words as features, and hostile ids and labels."""
-    graph = vgae.stochastic_block_model(160, 4, feature_dim=40, seed=1)
-    ids = [*HOSTILE, *(f"node {i}" for i in range(len(HOSTILE), 160))]
-    labels = [HOSTILE[0] if label == 0 else f"class {label}" for label in graph.labels.tolist()]  # type: ignore[union-attr]
-    graph = vgae.Graph(
-        num_nodes=160,
-        edges=graph.edges,
-        features=graph.features,
-        labels=np.array(labels),
-        node_ids=np.array(ids, object),
-    )
-    split = vgae.split_links(graph, val=0.1, test=0.1, seed=0)
-    model = vgae.VGAE(**{"iterations": 60, "latent_dim": 8, "hidden_dim": 16, "seed": 0} | options)
-    return model.fit(split.train, validation=split.val)
+from explore_browser import HOSTILE, Opened, browser, fitted
 
 
 @pytest.fixture(scope="module")
@@ -112,10 +84,19 @@ def test_cora_ranks_as_python_ranks(chromium: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "decoder", ["inner_product", "scaled:node_bias=true", "bilinear", "distance", "bilinear:form=full"]
+    ("decoder", "posterior"),
+    [
+        ("inner_product", "normal"),
+        ("scaled:node_bias=true", "normal"),
+        ("bilinear", "normal"),
+        ("bilinear:form=full", "normal"),
+        ("distance", "normal"),
+        ("scaled", "power_spherical"),
+        ("distance", "power_spherical"),
+    ],
 )
-def test_the_spread_is_that_of_draws(chromium: Any, tmp_path: Path, decoder: str) -> None:
-    model = fitted(decoder=decoder, iterations=25)
+def test_the_spread_is_that_of_draws(chromium: Any, tmp_path: Path, decoder: str, posterior: str) -> None:
+    model = fitted(decoder=decoder, posterior=posterior, iterations=25)
     found = Opened(chromium, model.explore(tmp_path / "map.html", projection="pca"))
     check_scores(found, model, [0, 50, 100])
     pairs = np.concatenate([model.recommend(20).pairs, model.graph_.edges[:20]])

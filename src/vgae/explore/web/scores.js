@@ -112,7 +112,8 @@ function makeSpread(sections, meta, { q, k, logit, probabilityOf }) {
       mean += (apart ** 2 + v) / 2;
       total += apart ** 2 * v + v ** 2 / 2;
     }
-    return { mean, variance: total, top };
+    const shape = (mean * mean) / total, scale = total / mean;
+    return { mean, variance: total, logOf: (y) => (shape - 1) * Math.log(y) - y / scale, logitAt: (y) => top - y };
   }
 
   function bilinear(i, j) {
@@ -130,20 +131,36 @@ function makeSpread(sections, meta, { q, k, logit, probabilityOf }) {
     return { mean: logit(i, j), variance: total };
   }
 
-  const moments = { product, distance, bilinear }[noise.kind];
+  /** On the sphere: mean length of an embedding, variance across and how much more it is along. */
+  function lengths(i) {
+    const kappa = Math.exp(noise.least + noise.step * codes[i]), twice = noise.width - 1, total = kappa + twice, beta = twice / 2;
+    const across = (4 * (beta + kappa) * beta) / (total * (total + 1)) / twice;
+    return { mean: kappa / total, across, more: (4 * (beta + kappa) * beta) / (total * total * (total + 1)) - across };
+  }
+
+  function sphere(i, j) {
+    const a = lengths(i), b = lengths(j), t = (logit(i, j) - noise.base) / noise.scale, square = t * t;
+    const total = a.mean ** 2 * (b.across + b.more * square) + b.mean ** 2 * (a.across + a.more * square)
+      + a.across * b.across * noise.width + a.across * b.more + b.across * a.more + a.more * b.more * square;
+    const mean = a.mean * b.mean * t, middle = (1 + mean) / 2, sum = (4 * middle * (1 - middle)) / total - 1;
+    const logOf = (y) => (middle * sum - 1) * Math.log((1 + y) / 2) + ((1 - middle) * sum - 1) * Math.log((1 - y) / 2);
+    return { mean, variance: total, logOf, logitAt: (y) => noise.base + noise.scale * y };
+  }
+
+  const moments = { product, distance, bilinear, sphere }[noise.kind];
   return (i, j) => {
-    const { mean, variance: v, top } = moments(i, j), std = Math.sqrt(v);
-    let weights = 0, first = 0, second = 0;
-    const add = (weight, p) => { weights += weight; first += weight * p; second += weight * p * p; };
-    if (top === undefined) {
-      for (let step = -24; step <= 24; step++) add(Math.exp(-step * step / 72), probabilityOf(mean + std * step / 6));
-    } else {
-      const shape = mean * mean / v, scale = v / mean, peak = Math.max(mean - scale, mean / 1000);
-      for (let step = -30; step <= 60; step++) {
-        const y = mean + std * step / 6;
-        if (y > 0) add(Math.exp((shape - 1) * Math.log(y / peak) - (y - peak) / scale), probabilityOf(top - y));
-      }
+    const { mean, variance: v, logOf, logitAt } = moments(i, j), std = Math.sqrt(v);
+    const at = [], logs = [];
+    for (let step = -36; step <= 60; step++) {
+      const y = mean + (std * step) / 6, log = logOf ? logOf(y) : -step * step / 72;
+      if (Number.isFinite(log)) { at.push(y); logs.push(log); }
     }
+    const most = Math.max(...logs);
+    let weights = 0, first = 0, second = 0;
+    logs.forEach((log, m) => {
+      const weight = Math.exp(log - most), p = probabilityOf(logitAt ? logitAt(at[m]) : at[m]);
+      weights += weight; first += weight * p; second += weight * p * p;
+    });
     first /= weights;
     return { mean: first, std: Math.sqrt(Math.max(0, second / weights - first * first)) };
   };
