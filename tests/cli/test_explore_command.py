@@ -35,6 +35,11 @@ def test_a_run_becomes_a_page(folder: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "<title>people.csv · vgae explorer</title>" in text
     assert "/" + folder.name not in text  # of a file its name, and not where it was
+    named = run_vgae(*asked, "--title", "<b>People</b> & co", "--out", "c.html", cwd=folder)
+    assert named.returncode == 0
+    assert "<title>&lt;b&gt;People&lt;/b&gt; &amp; co · vgae explorer" in (folder / "c.html").read_text(
+        encoding="utf-8"
+    )
     again = run_vgae(*asked, "--out", "b.html", cwd=folder)
     assert again.returncode == 0
     assert (folder / "b.html").read_text(encoding="utf-8") == text  # same run, same bytes

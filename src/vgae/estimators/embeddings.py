@@ -75,16 +75,18 @@ class EmbeddingPredictor(LinkPredictor):
         projection: str = "tsne",
         clusters: int | None = None,
         top: int = 200,
+        title: str | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> Path:
         """Write a page for a browser, one file that asks for nothing: a map of the nodes, their links and new ones.
 
         The page computes the probability of any pair from the embeddings. `projection` (tsne or pca) is how these are
         brought to two dimensions, `clusters` how many k-means finds, `top` how many of the best new links the page
-        lists, and `attributes` columns to show and colour by: names, and a value for each node.
+        lists, `title` what the page is called, and `attributes` columns to show and colour by: names, and a value for
+        each node.
         """
         exploring = import_module("vgae.estimators.exploring")  # which few ask for
-        options = exploring.ExploreOptions(projection, clusters, top)
+        options = exploring.ExploreOptions(projection, clusters, top, title)
         written: Path = exploring.write_explorer(self, as_path(path, "path"), options, attributes)
         return written
 

@@ -67,7 +67,7 @@ def subject_of(
     best = model.recommend(options.top)
     run = getattr(model, "run_", None)
     return Subject(
-        title=Path(getattr(getattr(run, "facts", None), "dataset", None) or "A graph").name,
+        title=options.title or Path(getattr(getattr(run, "facts", None), "dataset", None) or "A graph").name,
         graph=graph,
         links_graph=scored.links_graph,
         held_out=scored.new_links(model.excluded_pairs_),

@@ -22,3 +22,4 @@ class ExploreOptions(Options):
         "labels, else 8]",
     )
     top: int = option(200, least=1, most=10_000, help="How many of the best new links the table has.")
+    title: str | None = option(None, help="What the page is called.  [default: the name of the dataset or file]")
