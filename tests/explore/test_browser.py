@@ -146,6 +146,20 @@ def test_links_of_a_bipartite_graph_go_across(chromium: Any, tmp_path: Path) -> 
     found.context.close()
 
 
+def test_the_smallest_graph_without_validation_links(chromium: Any, tmp_path: Path) -> None:
+    model = vgae.VGAE(iterations=3, latent_dim=4).fit([("a", "b")])
+    found = Opened(chromium, model.explore(tmp_path / "map.html"))
+    assert found.ask("vgae.probability(0, 1)") == pytest.approx(float(model.predict_proba([(0, 1)])[0]), abs=1e-5)
+    found.ask("vgae.choose(0)")
+    assert "0 new links" in found.text("#view-node")
+    found.ask("vgae.pair(0, 1)")
+    assert "A known link" in found.text("#view-pair")
+    found.page.click("#tab-about")
+    assert "not calibrated" in found.text("#view-about")
+    assert found.complaints == []
+    found.context.close()
+
+
 def test_search_finds_a_node_by_its_id(opened: Opened) -> None:
     page = opened.page
     page.keyboard.press("/")

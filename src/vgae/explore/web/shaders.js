@@ -101,6 +101,7 @@ function makeProgram(gl, vertex, fragment) {
     gl.attachShader(program, shader);
   }
   gl.linkProgram(program);
+  if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost()) throw new Error(gl.getProgramInfoLog(program));
   const uniforms = {};
   const at = (name) => (name in uniforms ? uniforms[name] : (uniforms[name] = gl.getUniformLocation(program, name)));
   return { program, at, attribute: (name) => gl.getAttribLocation(program, name) };
