@@ -177,7 +177,7 @@ def test_search_finds_a_node_by_its_id(opened: Opened) -> None:
 
 def lonely(opened: Opened) -> int:
     """The node that is farthest from any other on the map, among those that no panel covers."""
-    places = np.array([opened.at(node) for node in range(160)])
+    places = np.array(opened.ask("vgae.ids.map((_, i) => vgae.screen(i))"))
     gaps = np.linalg.norm(places[:, None] - places, axis=2)
     np.fill_diagonal(gaps, np.inf)
     free = (places[:, 0] > 340) & (places[:, 0] < 950)
@@ -275,7 +275,7 @@ def test_links_are_saved_as_csv(opened: Opened, model: Any) -> None:
 
 def test_the_lasso_catches_what_it_encloses(opened: Opened) -> None:
     page = opened.page
-    places = np.array([opened.at(node) for node in range(160)])
+    places = np.array(opened.ask("vgae.ids.map((_, i) => vgae.screen(i))"))
     left, top, right, bottom = 400, 200, 620, 600
     page.keyboard.press("l")
     page.mouse.move(left, top)
@@ -318,7 +318,7 @@ def test_colours_change_with_what_is_asked_for(opened: Opened) -> None:
     for place in range(len(options)):
         opened.page.select_option("#colour", index=place)
         opened.page.wait_for_timeout(60)
-        pictures.add(opened.page.screenshot(clip={"x": 340, "y": 20, "width": 600, "height": 840}))
+        pictures.add(opened.page.screenshot(clip={"x": 500, "y": 250, "width": 300, "height": 400}))
     assert len(pictures) >= 4
     opened.page.select_option("#colour", index=0)
     assert opened.page.locator("#legend li").count() == 4
