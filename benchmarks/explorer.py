@@ -68,7 +68,7 @@ def train(case: str, run: Path, options: argparse.Namespace) -> None:
         command("train", "cora", "--out", str(run))
     elif case == "csv":
         table = run.with_suffix(".csv")
-        graph = vgae.stochastic_block_model(1_500, 8, degree_within=7, degree_between=1, seed=0)
+        graph = vgae.stochastic_block_model(2_000, 8, degree_within=7, degree_between=1, seed=0)
         lines = [f"person {i},person {j}" for i, j in graph.edges.tolist()]
         table.write_text("\n".join(["from,to", *lines]) + "\n")
         command("train", str(table), "--out", str(run))

@@ -26,9 +26,9 @@ from vgae.graph.pairs import AnyArray
 LEVEL = 9
 KINDS = {"uint8": "u1", "int8": "i1", "uint16": "u2", "int16": "i2", "uint32": "u4", "float32": "f4", "float16": "f2"}
 LARGEST = 2**23 - 1  # of a whole number in three bytes
-STEPS = (1e-6, 3e-6, 1e-5)  # of logits: the first with which factors are small enough, else the last
-SMALL = 250_000  # bytes of factors that are small enough in any page
-SMALL_PER_NODE = 170  # and by the number of nodes: 17 MB of 100,000
+STEPS = (1e-6, 3e-6, 1e-5, 3e-5)  # of logits: the first with which factors are small enough, else the last
+SMALL, FEW_NODES = 250_000, 2_000  # bytes of factors that are small enough for so many nodes or fewer
+PER_NODE = 170  # and for each node more
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -64,7 +64,7 @@ class Pack:
             for name, (numbers, units) in rounded.items():
                 self.add(f"{name}_units", units)
                 self._store(name, "i3", in_planes(numbers, 3))
-            if sum(len(self.contents[name]) for name in matrices) <= max(SMALL, SMALL_PER_NODE * num_nodes):
+            if sum(len(self.contents[name]) for name in matrices) <= SMALL + PER_NODE * max(0, num_nodes - FEW_NODES):
                 break
         return step
 
