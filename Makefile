@@ -5,20 +5,29 @@ STAMP := .venv/.installed
 # The suite starts many processes that load the same modules; where bytecode is not to be written, it still is in here.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint browser bench clean
 
 demo: $(STAMP)
 	$(BIN)/vgae train cora --model vgae --out runs/demo --overwrite
 	$(BIN)/vgae evaluate runs/demo
 	$(BIN)/vgae plot runs/demo
 
-test: lint
-	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+test: lint browser
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal -rs
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The explorer is tested in a real browser. Where there is none and none can be had, its tests are skipped and say why.
+browser:
+	@for name in chromium chromium-browser google-chrome chrome; do command -v $$name >/dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing chromium, in which the explorer is tested"; export DEBIAN_FRONTEND=noninteractive; \
+	  { apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; }; } >/dev/null 2>&1 && exit 0; \
+	fi; \
+	echo "no browser was found, and none could be installed: the tests of the explorer in a browser are skipped"
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/iteration.py

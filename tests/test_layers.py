@@ -27,6 +27,7 @@ LAYERS = [
     "train",
     "stack",
     "runs",
+    "explore",
     "estimators",
     "search",
     "experiments",

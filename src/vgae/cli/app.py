@@ -57,6 +57,10 @@ COMMANDS = {
     "plot": CommandEntry(
         "vgae.cli.evaluate", "Draw a run: latent space, training curves, ROC and precision-recall, or reliability."
     ),
+    "explore": CommandEntry(
+        "vgae.cli.explore",
+        "Write a page for a browser, one file without requests: a map of the nodes, their links and predicted ones.",
+    ),
     "embed": CommandEntry(
         "vgae.cli.links", "Write the embedding of every node; with features, of another graph or of new nodes too."
     ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from vgae.estimators.clusters import TRAIN_ONE, Clusters, clusters_by_kmeans
 from vgae.estimators.links import FloatArray, LinkPredictor
 from vgae.graph.lookup import find_node, is_name
 from vgae.io.embeddings import arrow_table, data_frame
+from vgae.io.plain import as_path
 from vgae.ops import Excluded, Factors, LogitRows, top_of_each_row
 from vgae.options import whole_number
 
@@ -64,6 +67,28 @@ class EmbeddingPredictor(LinkPredictor):
                 f"k: say how many clusters k-means is to find in the embeddings; to find them in training, {TRAIN_ONE}."
             )
         return clusters_by_kmeans(self.graph_, self._embeddings(), k, seed)
+
+    def explore(
+        self,
+        path: str | Path,
+        *,
+        projection: str = "tsne",
+        clusters: int | None = None,
+        top: int = 200,
+        title: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> Path:
+        """Write a page for a browser, one file that asks for nothing: a map of the nodes, their links and new ones.
+
+        The page computes the probability of any pair from the embeddings. `projection` (tsne or pca) is how these are
+        brought to two dimensions, `clusters` how many k-means finds, `top` how many of the best new links the page
+        lists, `title` what the page is called, and `attributes` columns to show and colour by: names, and a value for
+        each node.
+        """
+        exploring = import_module("vgae.estimators.exploring")  # which few ask for
+        options = exploring.ExploreOptions(projection, clusters, top, title)
+        written: Path = exploring.write_explorer(self, as_path(path, "path"), options, attributes)
+        return written
 
     def to_frame(self) -> Any:
         """The embeddings as a pandas data frame: columns z1, z2, …, the nodes' ids as index."""

@@ -219,6 +219,14 @@ class StackPredictor(LinkPredictor):
         del k, seed
         _refuse_embeddings()
 
+    def explore(self, path: Any = None, **options: Any) -> NoReturn:
+        """A stack has no embeddings."""
+        del path, options
+        raise InputError(
+            "A stack has no embeddings to make a map of; a GAE, a VGAE and the baselines sc and dw can be explored: "
+            "train one of its bases alone (vgae train --model gae)."
+        )
+
     def to_frame(self) -> NoReturn:
         """A stack has no embeddings."""
         _refuse_embeddings()

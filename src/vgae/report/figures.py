@@ -15,35 +15,20 @@ import numpy.typing as npt
 from vgae.errors import InputError
 from vgae.evaluation.metrics import Scores, auc_and_ap
 from vgae.evaluation.reliability import Reliability
+from vgae.explore.projection import PROJECTIONS as PROJECTIONS
+from vgae.explore.projection import Points
+from vgae.explore.projection import project as project
 from vgae.graph.pairs import AnyArray, Pairs
 from vgae.io.atomic import atomic_write
 from vgae.screen import visible
 from vgae.train.state import LogEntry
 
-Points = npt.NDArray[np.floating]
-
-PROJECTIONS = ("tsne", "pca")
 PICTURES = (".png", ".svg", ".pdf")  # the endings that a picture can have
 # Ten hues that stay apart in print and for most colour-blind readers; more classes take up hues again.
 COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#EE8866", "#44BB99", "#882255", "#777777")
 WIDEST_NAME = 40
 INK, LINK = "#222222", "#999999"
 MAX_LINKS = 50_000  # beyond, a random choice of links is drawn: more would be a grey sheet
-
-
-def project(embedding: Points, method: str = "tsne", seed: int = 0) -> Points:
-    """A two-dimensional view of an embedding; one that is two-dimensional already is shown as it is."""
-    if method not in PROJECTIONS:
-        raise InputError(f"projection: {method!r} is not one of {', '.join(PROJECTIONS)}.")
-    if embedding.shape[1] <= 2:
-        return np.pad(embedding, ((0, 0), (0, 2 - embedding.shape[1])))
-    if method == "tsne":
-        perplexity = min(30.0, (len(embedding) - 1) / 3)
-        reducer = import_module("sklearn.manifold").TSNE(2, perplexity=perplexity, init="pca", random_state=seed)
-    else:
-        reducer = import_module("sklearn.decomposition").PCA(2, random_state=seed)
-    points: Points = reducer.fit_transform(embedding)
-    return points
 
 
 def latent_space(points: Points, links: Pairs, labels: AnyArray | None = None, *, seed: int = 0) -> Any:
