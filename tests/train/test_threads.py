@@ -25,8 +25,8 @@ TWO_CORES = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is no se
 
 @pytest.fixture(scope="module")
 def graph() -> vgae.Graph:
-    """Large enough for sums to be shared among threads."""
-    return vgae.stochastic_block_model(1500, 3, feature_dim=30, seed=5)
+    """Large enough for the kernels, whose sums over all pairs are divided by threads, on any processor."""
+    return vgae.stochastic_block_model(2500, 3, feature_dim=30, seed=5)
 
 
 @pytest.fixture(autouse=True)
