@@ -78,31 +78,39 @@ def test_trials_grow_with_what_is_quickly_done_and_end_with_the_graph(device: st
 
 @pytest.mark.parametrize(("objective", "batch_size"), [("exact", None), ("sampled", None), ("sampled", 700)])
 @pytest.mark.parametrize("num_nodes", [400, 1500, 20_000])
+@pytest.mark.parametrize("slower", [1.0, 3.0])
 def test_rates_give_back_what_a_machine_takes(
-    objective: str, batch_size: int | None, num_nodes: int, monkeypatch: pytest.MonkeyPatch
+    objective: str, batch_size: int | None, num_nodes: int, slower: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a machine whose steps take 2 ms, 3 ns for each number that they move and 1 ns for each pair of a sweep."""
+    """On a machine whose steps take 2 ms, 3 ns for each number that they move and 1 ns for each pair of a sweep.
+
+    Rows of the whole graph take longer than those of a smaller one, and half of a step's time goes with that.
+    """
     if batch_size is not None and batch_size > num_nodes:
         return
     monkeypatch.setattr(trial, "LIMITS", {"cpu": replace(trial.LIMITS["cpu"], numbers=1e7, pairs=1e5)})
     config = Config(objective=objective, batch_size=batch_size, device="cpu")
     job = Job(graph_of(num_nodes), config)
 
-    def takes(tried: Job) -> float:
+    def takes(tried: Job, number: float = 3e-9) -> float:
         load = workload(tried)
         batched = BatchCost.of(load)
         if batched is not None:
-            return 2e-3 + 3e-9 * batched.numbers_moved() + 1e-9 * batched.all_pairs
-        return 2e-3 + 3e-9 * load.numbers_moved(objective) + (1e-9 * load.all_pairs if objective == "exact" else 0)
+            return 2e-3 + number * batched.numbers_moved() + 1e-9 * batched.all_pairs
+        return 2e-3 + number * load.numbers_moved(objective) + (1e-9 * load.all_pairs if objective == "exact" else 0)
 
     load = workload(job)
     sizes = trial_sizes(load, objective, CPU)
     steps = [takes(smaller_job(job, size)) for size in sizes]
     half = trial.LIMITS["cpu"].nodes ** 2 / 2
-    times = itertools.chain(steps, [1e-9 * half + 1e-5, 1e-5])
+    batched = BatchCost.of(load)
+    swept = objective == "exact" or (batched is not None and batched.all_pairs > 0)
+    sweeps = [1e-9 * half + 1e-5, 1e-5] if swept else []
+    times = itertools.chain(steps, sweeps, [1e-3, 1e-3 * slower])
     monkeypatch.setattr(trial, "seconds", lambda work, _device: (work(), next(times))[1])
     found = estimate(load, measure(job, load, objective), objective, CPU).seconds
-    assert found == pytest.approx(takes(job), rel=0.02)
+    number = 3e-9 * (1 + trial.WAITING * (slower - 1)) if sizes[-1] < num_nodes else 3e-9
+    assert found == pytest.approx(takes(job, number), rel=0.02)
 
 
 def test_a_plan_leaves_no_trace_in_a_training() -> None:

@@ -46,7 +46,11 @@ class EncoderInputs:
     @classmethod
     def from_graph(cls, graph: Graph, device: torch.device | str = "cpu") -> EncoderInputs:
         """Lay a graph out on a device."""
-        layout = Layout(graph, device)
+        return cls.of_layout(Layout(graph, device))
+
+    @classmethod
+    def of_layout(cls, layout: Layout) -> EncoderInputs:
+        """Those of a graph that is laid out already."""
         return cls(layout.propagation, layout.features, layout)
 
     @property
@@ -138,12 +142,12 @@ class Layout:
     @cached_property
     def features(self) -> Features:
         """X."""
-        return _laid_out(self.graph.features, self.device)
+        return laid_out(self.graph.features, self.device)
 
     @cached_property
     def unit_features(self) -> Features:
         """X with rows of length one."""
-        return _laid_out(self.graph.normalized("rows").features, self.device)
+        return laid_out(self.graph.normalized("rows").features, self.device)
 
     @cached_property
     def laplacian(self) -> SparseMatrix:
@@ -196,7 +200,8 @@ class Mask:
         return self.propagation.with_values(values * (scale[self.rows_of_entries] * scale[self.columns]))
 
 
-def _laid_out(features: Any, device: torch.device | str) -> Features:
+def laid_out(features: Any, device: torch.device | str) -> Features:
+    """Features in the memory of a device."""
     if features is None:
         return None
     return SparseMatrix(features, device=device) if sp.issparse(features) else torch.tensor(features, device=device)

@@ -14,7 +14,6 @@ Hops that come before anything that is learned are made once: the features are t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +26,7 @@ from torch import Tensor
 from vgae.model import mapped
 from vgae.model.encoders import EncoderSpec
 from vgae.model.inputs import EncoderInputs, Features, Layout
+from vgae.model.prepared import PreparedInputs, on_host, propagated
 from vgae.ops import SparseMatrix
 
 Nodes = npt.NDArray[np.int64]
@@ -50,28 +50,6 @@ class Hops(SparseMatrix):
         return self.by_rows[len(dense)] @ dense
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedInputs(EncoderInputs):
-    """Inputs whose features are what the encoder takes: of length one, or multiplied by Ã, where it wants them so."""
-
-    along: tuple[SparseMatrix, SparseMatrix] | None = None
-
-    @property
-    def unit_features(self) -> Features:
-        """The features, which have been brought to length one before."""
-        return self.features
-
-    @property
-    def outgoing(self) -> SparseMatrix:
-        """Along the links."""
-        return super().outgoing if self.along is None else self.along[0]
-
-    @property
-    def incoming(self) -> SparseMatrix:
-        """Against them."""
-        return super().incoming if self.along is None else self.along[1]
-
-
 class Neighbourhoods:
     """A graph as an encoder sees it, of which inputs for some nodes can be made."""
 
@@ -79,16 +57,28 @@ class Neighbourhoods:
         if encoder.reach is None:
             raise TypeError(f"The encoder {encoder.name} does not say how far it looks.")
         self.layout, self.device = layout, layout.device
-        self.propagation = _on_host(layout.propagation)
+        self.propagation = on_host(layout.propagation)
         cost = encoder.cost(1, {"mean": 1})
         self.along = None
         if cost.along_links:
             outgoing = layout.directions.outgoing
-            self.along = _on_host(outgoing), _on_host(outgoing.transposed())
-        self.features, self.hops_done = _prepared(layout, encoder, self.propagation, unit_rows=cost.unit_rows)
+            self.along = on_host(outgoing), on_host(outgoing.transposed())
+        self.hops_done = _fixed_hops(layout, encoder, self.propagation)
+        self.features = self._features(encoder)
         self.hops = encoder.reach - self.hops_done
         self.places = np.full(layout.graph.num_nodes, -1, np.int32)
         self.marks = np.zeros(layout.graph.num_nodes, np.int8)
+
+    def _features(self, encoder: EncoderSpec) -> Any:
+        """As the encoder takes them: a tensor, a sparse matrix on the host, or none."""
+        graph = self.layout.graph
+        if graph.features is None:
+            return self.propagation if self.hops_done else None
+        features = propagated(graph, encoder, self.propagation, self.hops_done)
+        if sp.issparse(features):
+            return features
+        tensor = mapped.as_tensor(features)
+        return tensor if mapped.is_mapped(graph.features) else tensor.to(self.device)
 
     def whole(self) -> EncoderInputs:
         """The inputs for all nodes at once."""
@@ -139,30 +129,14 @@ class Neighbourhoods:
         return SparseMatrix(sp.csr_array((ones, nodes, starts), shape=shape), device=self.device)
 
 
-def _prepared(layout: Layout, encoder: EncoderSpec, propagation: sp.csr_array, *, unit_rows: bool) -> tuple[Any, int]:
-    """The features that an encoder takes, a tensor, a sparse matrix on the host or none, and how many hops are done."""
-    given: Any = layout.graph.features
-    fixed = encoder.fixed_hops
-    if given is None:
-        return (propagation, 1) if fixed else (None, 0)
-    if sp.issparse(given):
-        features: Any = layout.graph.normalized("rows").features if unit_rows else given
-        # Of ÃX as a sparse matrix, were no column shared by neighbours; Ã has as many entries in a column as in a row.
-        filled = np.diff(propagation.indptr).astype(np.int64) @ np.diff(features.indptr)
-        filled = min(filled, features.shape[0] * features.shape[1])
-        if not fixed or filled > MOST_FILLED * features.nnz:
-            return features, 0
-        return sp.csr_array(propagation @ features), 1
-    features = mapped.unit_rows(given) if unit_rows else given
-    for _ in range(fixed):
-        features = mapped.product(propagation, features)
-    tensor = mapped.as_tensor(features)
-    return (tensor if mapped.is_mapped(given) else tensor.to(layout.device)), fixed
-
-
-def _on_host(matrix: SparseMatrix) -> sp.csr_array:
-    """The same numbers for SciPy, without a copy where they are on the host already."""
-    rows = matrix.rows
-    parts = (rows.values, rows.columns, rows.starts)
-    data, columns, starts = (part.cpu().numpy() for part in parts)
-    return sp.csr_array((data, columns, starts), shape=matrix.shape)
+def _fixed_hops(layout: Layout, encoder: EncoderSpec, propagation: sp.csr_array) -> int:
+    """How many hops of the features are made once: of I and of a sparse X at most one, if that does not fill it."""
+    features: Any = layout.graph.features
+    if features is None:
+        return min(encoder.fixed_hops, 1)
+    if not sp.issparse(features):
+        return encoder.fixed_hops
+    # Of ÃX as a sparse matrix, were no column shared by neighbours; Ã has as many entries in a column as in a row.
+    filled = np.diff(propagation.indptr).astype(np.int64) @ np.diff(features.indptr)
+    filled = min(filled, features.shape[0] * features.shape[1])
+    return min(encoder.fixed_hops, 1) if filled <= MOST_FILLED * features.nnz else 0

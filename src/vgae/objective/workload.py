@@ -159,6 +159,22 @@ class Workload:
         """What the encoder takes in a step."""
         return self.composition.encoder.cost(self.composition.hidden_dim, self.composition.heads)
 
+    @cached_property
+    def hops_done(self) -> int:
+        """Hops that whole steps find done: the features are Ã^h X where a step with them moves fewer numbers."""
+        fixed = self.composition.encoder.fixed_hops
+        if not fixed or not self.num_features or self.mask_links:
+            return 0
+        if not self.sparse_features:
+            return fixed  # as many numbers as X has
+        return 1 if self._filled <= self.feature_entries + self.entries else 0
+
+    @property
+    def _filled(self) -> float:
+        """Entries of ÃX for a sparse X, were no column shared by neighbours."""
+        most = float(self.num_nodes * self.num_features)
+        return min(self.entries / self.num_nodes * self.feature_entries, most)
+
     def with_widths(self, hidden_dim: int, latent_dim: int) -> Workload:
         """The same with a model of other widths."""
         return replace(self, composition=replace(self.composition, hidden_dim=hidden_dim, latent_dim=latent_dim))
@@ -169,8 +185,9 @@ class Workload:
 
     def numbers_moved(self, objective: str) -> float:
         """By sparse products (forward and back) and gathers."""
-        propagated = 2 * self.entries * self.encoder.propagated
-        projected = 2 * self.feature_entries * self.encoder.projected
+        propagated = 2 * self.entries * (self.encoder.propagated - self.hops_done * self.encoder.projected)
+        filled = self._filled if self.hops_done and self.sparse_features else self.feature_entries
+        projected = 2 * filled * self.encoder.projected
         if not self.by_rows(objective):
             of_a_pair = NUMBERS_PER_PAIR * self.latent_dim + TIMES_MOVED * self.numbers_per_pair
             return propagated + projected + of_a_pair * self.single_pairs(objective)
@@ -230,7 +247,8 @@ class Workload:
         copies = 2 if self.encoder.unit_rows else 1
         if not self.sparse_features:
             return copies * FLOAT * self.feature_entries
-        both_ways = 2 * self.feature_entries * self._entry() + self._index() * (self.num_nodes + self.num_features)
+        entries = self._filled if self.hops_done else self.feature_entries
+        both_ways = 2 * entries * self._entry() + self._index() * (self.num_nodes + self.num_features)
         order = INT * self.feature_entries if self.encoder.drops_features else 0
         return copies * both_ways + order
 

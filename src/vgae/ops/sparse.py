@@ -21,7 +21,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from vgae.ops.chunks import Chunks
-from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON, SHORTEST_FOR_NUMBA
+from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON
+
+LARGE = 2**24  # numbers of a dense matrix, which no cache holds: from here on it pays to ask for rows early
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +50,14 @@ class _Rows:
     def times(self, dense: Tensor, *, often: bool = False) -> Tensor:
         """A weighted bag of rows of `dense` for each row: twice as fast on a CPU as the sparse-matrix product.
 
-        For products that are taken `often` there are kernels, which take a while to load and have the same bits. On a
-        GPU, where a bag is one thread's work, Triton's kernels divide long rows.
+        For products with a large matrix that are taken `often` there are kernels, which take a while to load and have
+        the same bits. On a GPU, where a bag is one thread's work, Triton's kernels divide long rows.
         """
         if self.chunks is not None and dense.dtype in (torch.float32, torch.bfloat16):
             kernels = import_module("vgae.ops.triton_entries")
             product: Tensor = kernels.multiply(self.columns, self.values, self.chunks, dense, len(self.starts) - 1)
             return product
-        if often and HAS_NUMBA and max(len(self.starts), len(dense)) >= SHORTEST_FOR_NUMBA:
+        if often and HAS_NUMBA and dense.numel() >= LARGE:
             kernels = import_module("vgae.ops.product_kernels")
             if kernels.suits(dense):
                 fused: Tensor = kernels.multiply(self.starts, self.columns, self.values, dense)

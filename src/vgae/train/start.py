@@ -11,13 +11,14 @@ import numpy as np
 import torch
 
 from vgae.model.autoencoder import AutoEncoder
-from vgae.model.inputs import EncoderInputs, Layout
+from vgae.model.inputs import Layout
 from vgae.model.neighbourhoods import Neighbourhoods
+from vgae.model.prepared import inputs_for
 from vgae.objective.base import Objective
 from vgae.objective.batched import BatchedObjective
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
-from vgae.train.job import Job
+from vgae.train.job import Job, workload
 from vgae.train.step import Step
 
 
@@ -43,8 +44,9 @@ class Generators:
 def first_step(job: Job, objective: str, generators: Generators) -> Step:
     """The step of a training, with its model and inputs on the device; no step has been taken."""
     config, device = job.config, job.device
-    around = None if job.batch is None else Neighbourhoods(Layout(job.graph, device), config.value_of("encoder"))
-    inputs = EncoderInputs.from_graph(job.graph, device) if around is None else around.whole()
+    layout, encoder = Layout(job.graph, device), config.value_of("encoder")
+    around = None if job.batch is None else Neighbourhoods(layout, encoder)
+    inputs = inputs_for(encoder, layout, workload(job).hops_done) if around is None else around.whole()
     model = config.composition.build(job.input_dim, generators.weights).to(device)
     model.decoder.begin(config.log_odds(job.labels))
     return Step(model, inputs, _make_objective(job, model, objective, around), generators.noise, config)

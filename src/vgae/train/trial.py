@@ -4,6 +4,9 @@ Two trials are made, on a graph of some hundred nodes and on one as large as is 
 not larger, else a smaller one that is made of its links, with as many per node, and of the features of its first nodes.
 What a step takes beside its fixed cost grows with the numbers that it moves (vgae.objective.workload), and with all
 pairs, of which the op alone is timed. So the size of a step is arithmetic, and its speed is a measurement.
+
+On a CPU a part of that time is spent waiting for rows that may be anywhere, and a graph that is tried fits into caches
+which the graph itself does not fit into. How much longer rows take there is measured too (`slower_rows`).
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ from vgae.train.start import Generators, first_step, repeatable
 
 FEWEST_NODES = 300  # of the small trial
 REPEATS = 3
+MOST_ROWS = 2**20  # to be fetched from: more are in no cache either
+WAITING = 0.5  # share of a step's time that goes with that of fetching rows, by steps at 100,000 and a million nodes
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,9 @@ def measure(job: Job, work: Workload, objective: str) -> Rates:
         return Rates(rate, math.inf, large.seconds)
     seconds_per_number = max(large.seconds - small.seconds, large.seconds / 20) / (large.moved - small.moved)
     fixed = max(large.seconds - seconds_per_number * large.moved, 0.0)
+    if job.device.type == "cpu":
+        width = max(1, round(work.encoder.projected))
+        seconds_per_number *= 1 + WAITING * (slower_rows(sizes[-1], work.num_nodes, width) - 1)
     return Rates(rate, 1 / max(seconds_per_number, 1e-15), fixed)
 
 
@@ -86,6 +94,20 @@ def pairs_per_second(job: Job, work: Workload) -> float:
     with working_on(device):
         took = seconds(lambda: sweep(z), device) - seconds(lambda: sweep(tiny), device)
     return limits.nodes**2 / (2 if halves else 1) / max(took, 1e-9)
+
+
+def slower_rows(tried: int, num_rows: int, width: int) -> float:
+    """How many times as long sums of random rows take among so many as among those that were tried; at least once."""
+    if num_rows <= tried or tried >= MOST_ROWS:
+        return 1.0
+    before, now = (_seconds_for_rows(min(rows, MOST_ROWS), width) for rows in (tried, num_rows))
+    return max(1.0, now / before)
+
+
+def _seconds_for_rows(num_rows: int, width: int) -> float:
+    table, generator = torch.ones(num_rows, width), torch.Generator().manual_seed(0)
+    places = torch.randint(num_rows, (2**14, 16), generator=generator)
+    return seconds(lambda: torch.nn.functional.embedding_bag(places, table, mode="sum"), table.device)
 
 
 @dataclass(frozen=True)
