@@ -31,7 +31,8 @@ from vgae.model.autoencoder import AutoEncoder
 from vgae.model.encoders import GCN, GCNEncoder
 from vgae.model.encoders.base import side_by_side
 from vgae.model.inputs import EncoderInputs, Layout
-from vgae.model.neighbourhoods import Hops, Neighbourhoods, PreparedInputs
+from vgae.model.neighbourhoods import Hops, Neighbourhoods
+from vgae.model.prepared import PreparedInputs
 from vgae.objective.batched import BatchedObjective
 from vgae.objective.exact import ExactObjective
 from vgae.objective.partition import BatchOptions

@@ -2,7 +2,8 @@
 
 python peaks.py JSON    one line for each [nodes, links per node, features, objective, options]: estimate / measured,
 from small to large, because the system tells the highest mark only
-python peaks.py limit   trains what needs 0.12 GB where the process may take 0.1 GB more than it has
+python peaks.py limit OBJECTIVE   trains what needs 0.12 GB where the process may take 0.1 GB more than it has, and
+prints the number of nodes in a step, and why
 """
 
 import ctypes
@@ -37,15 +38,16 @@ def measure(cases: list[tuple[int, int, str, str, dict[str, Any]]]) -> None:
         print(workload(job).memory_needed(objective).host / peak, flush=True)
 
 
-def train_within_a_limit() -> None:
+def train_within_a_limit(objective: str) -> None:
     graph = graph_with(65_000, 3, "none")
-    model = vgae.VGAE(objective="sampled", iterations=1, device="cpu")  # which loads all modules
+    model = vgae.VGAE(objective=objective, iterations=1, device="cpu")  # which loads all modules
     resource.setrlimit(resource.RLIMIT_AS, (bytes_of("VmSize") + 100_000_000, resource.RLIM_INFINITY))
-    model.fit(graph)
+    run = model.fit(graph).run_
+    print(run.config.batch_size, run.facts.objective_reason, sep="|")
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "limit":
-        train_within_a_limit()
+        train_within_a_limit(sys.argv[2])
     else:
         measure(json.loads(sys.argv[1]))

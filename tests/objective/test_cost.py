@@ -174,8 +174,8 @@ def test_widths_that_the_parts_do_not_allow_are_not_proposed() -> None:
         assert "only graphs of up to about" in words, name
 
 
-def peaks(job: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, str(Path(__file__).with_name("peaks.py")), job]
+def peaks(*job: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, str(Path(__file__).with_name("peaks.py")), *job]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": ""}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
@@ -365,11 +365,19 @@ def test_a_huge_training_is_refused_before_anything_is_allocated(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_limits_of_the_process_count() -> None:
-    words = peaks("limit").stderr
+    words = peaks("limit", "sampled").stderr
     said = (
         r"InputError: Training with the sampled objective on this graph needs about 0\.1 GB, more than the 0\.[01] GB"
     )
     assert re.search(rf"{said} that are free to this process; batch_size [\d,]+ would fit", words), words
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_auto_takes_parts_of_the_nodes_where_all_of_them_do_not_fit() -> None:
+    size, reason = peaks("limit", "auto").stdout.strip().split("|")
+    assert 1000 <= int(size) <= 32_500
+    said = rf"by steps of {size} nodes: steps over all nodes need about 0\.\d+ GB, and 0\.\d+ GB are free"
+    assert re.fullmatch(said, reason), reason
 
 
 def test_work_for_a_gpu_goes_to_that_one() -> None:

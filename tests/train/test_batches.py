@@ -17,6 +17,7 @@ from vgae.model.encoders import GCN, EncoderSpec
 from vgae.model.encoders.base import Encoder
 from vgae.model.inputs import Layout
 from vgae.model.neighbourhoods import Neighbourhoods
+from vgae.model.priors import Laplacian
 from vgae.objective.batch_cost import BatchCost
 from vgae.objective.cost import Rates, estimate, memory_on
 from vgae.train.config import Config
@@ -137,6 +138,7 @@ def test_the_command_plans_and_trains_by_parts(tmp_path: Path) -> None:
     planned = json.loads(run_vgae("plan", "cora", "--batch-size", "200", "--json", cwd=tmp_path).stdout)
     assert planned["auto"] == "sampled"
     assert "exact" not in planned
+    assert planned["sampled"]["batch_size"] == 200
     made = run_vgae("train", "cora", "--batch-size", "500", "--iterations", "5", "--out", "run", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     assert "objective: sampled (by steps of 500 nodes)" in made.stderr
@@ -144,6 +146,25 @@ def test_the_command_plans_and_trains_by_parts(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------- the plan
+
+
+@pytest.mark.parametrize(
+    ("config", "sizes"),
+    [
+        (Config(), [None, None, 1500]),
+        (Config(objective="sampled"), [None, None, 1500]),
+        (Config(objective="exact"), [None, None]),
+        (Config(mask_links=0.1), [None, None]),
+        (Config(prior=Laplacian()), [None, None]),
+        (CONFIG, [50]),
+    ],
+)
+def test_a_plan_has_steps_over_parts_beside_whole_ones_where_there_are_such(
+    config: Config, sizes: list[int | None]
+) -> None:
+    graph = vgae.stochastic_block_model(15_000, 3, degree_within=3, degree_between=1)
+    costs = plan_training(Job(graph, replace(config, device="cpu"))).costs
+    assert [cost.batch_size for cost in costs] == sizes
 
 
 def test_smaller_parts_take_less_time_and_memory() -> None:

@@ -21,7 +21,7 @@ def plan(
     tables: TableOptions,
     as_json: Json = False,
 ) -> None:
-    """Estimate what a training would cost, by the exact and by the sampled objective.
+    """Estimate what a training would cost, by the exact and by the sampled objective, and by steps over some nodes.
 
     For a file of your own, options that are not given have values tuned on real graphs; --preset paper takes the
     defaults below.
@@ -36,7 +36,12 @@ def plan(
     # Made without the checks of `Job.of`: nothing is held out for a plan, and early stopping still counts.
     found = plan_training(Job(config.view(planned), config))
     if as_json:
-        described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.memory.largest} for cost in found.costs}
+        described: dict[str, dict[str, float]] = {}
+        for cost in found.costs:
+            facts = {"seconds": cost.seconds, "bytes": cost.memory.largest}
+            if cost.batch_size is not None:
+                facts["batch_size"] = cost.batch_size
+            described["parts" if cost.objective in described else cost.objective] = facts
         available = found.room.device or found.room.host
         print_json({"dataset": opened.name, "auto": found.choice.objective, "available_bytes": available, **described})
         return
@@ -46,6 +51,7 @@ def plan(
     for cost in found.costs:
         fits = "yes" if cost.memory.fits(found.room) else "no"
         whole = duration(config.iterations * cost.seconds)
-        rows.append((cost.objective, duration(cost.seconds), whole, f"{cost.memory.largest / 1e9:.2f} GB", fits))
+        name = cost.objective if cost.batch_size is None else f"{cost.objective}, --batch-size {cost.batch_size}"
+        rows.append((name, duration(cost.seconds), whole, f"{cost.memory.largest / 1e9:.2f} GB", fits))
     print_table(titles, rows, numbers=titles[1:])
     print_line(f"--objective auto chooses {found.choice.objective}: {found.choice.reason}")

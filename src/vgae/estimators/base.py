@@ -37,7 +37,7 @@ from vgae.train.config import Config, choose_device, own_part
 from vgae.train.job import Job
 from vgae.train.loop import train
 from vgae.train.named import preset_values
-from vgae.train.plan import require_room
+from vgae.train.plan import fitted, require_room
 from vgae.train.progress import ProgressBar
 from vgae.train.tuned import can_try_features, try_features, tuned
 
@@ -137,7 +137,7 @@ class AutoEncoderEstimator(PairClassifier, OptionsEstimator, options=Config, wit
         """
         config = self._config()
         graph, validation = training_of(graph, y, config, validation)
-        job = Job.of(graph, config, validation)
+        job = fitted(Job.of(graph, config, validation), checkpoints=checkpoint is not None)
         if job.cannot_tell:
             warnings.warn(f"{job.cannot_tell[0].upper()}{job.cannot_tell[1:]}.", UserWarning, stacklevel=2)
         folder = checkpoint_folder(checkpoint, checkpoint_every)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import scipy.sparse as sp
+import torch
 from torch import Tensor
 
 from vgae.graph.graph import Graph
@@ -45,14 +46,14 @@ def inputs_for(encoder: EncoderSpec, layout: Layout, hops: int) -> EncoderInputs
     """The inputs for all nodes at once, with so many hops made already."""
     if not hops:
         return EncoderInputs.of_layout(layout)
-    graph, features = layout.graph, None
+    graph, device = layout.graph, layout.device
     if sp.issparse(graph.features):
-        features = laid_out(propagated(graph, encoder, on_host(layout.propagation), hops), layout.device)
-    else:
-        features = laid_out(_taken(graph, encoder), layout.device)
-        for _ in range(hops):
-            features = layout.propagation @ features
-    return PreparedInputs(layout.propagation, features, layout, hops_done=hops)
+        features = laid_out(propagated(graph, encoder, on_host(layout.propagation), hops), device)
+        return PreparedInputs(layout.propagation, features, layout, hops_done=hops)
+    dense = torch.tensor(_taken(graph, encoder), device=device)
+    for _ in range(hops):
+        dense = layout.propagation @ dense
+    return PreparedInputs(layout.propagation, dense, layout, hops_done=hops)
 
 
 def propagated(graph: Graph, encoder: EncoderSpec, propagation: sp.csr_array, hops: int) -> Any:
@@ -69,10 +70,10 @@ def propagated(graph: Graph, encoder: EncoderSpec, propagation: sp.csr_array, ho
 
 def _taken(graph: Graph, encoder: EncoderSpec) -> Any:
     """X, with rows of length one if the encoder takes it so."""
+    features: Any = graph.features
     if not encoder.cost(1, {"mean": 1}).unit_rows:
-        return graph.features
-    sparse: Any = sp.issparse(graph.features)
-    return graph.normalized("rows").features if sparse else mapped.unit_rows(graph.features)
+        return features
+    return graph.normalized("rows").features if sp.issparse(features) else mapped.unit_rows(features)
 
 
 def on_host(matrix: SparseMatrix) -> sp.csr_array:

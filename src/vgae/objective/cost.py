@@ -40,6 +40,7 @@ class Cost:
     objective: str
     seconds: float
     memory: Memory
+    batch_size: int | None = None  # nodes of a step; None: all
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def estimate(work: Workload, rates: Rates, objective: str, device: torch.device)
     if batched is not None:
         seconds = rates.seconds_per_step + batched.numbers_moved() / rates.numbers_per_second
         seconds += batched.all_pairs / rates.pairs_per_second
-        return Cost(objective, seconds, memory_on(work, objective, device))
+        return Cost(objective, seconds, memory_on(work, objective, device), batched.batch.size)
     seconds = rates.seconds_per_step + work.numbers_moved(objective) / rates.numbers_per_second
     if objective == "exact":
         seconds += work.all_pairs / rates.pairs_per_second
@@ -105,6 +106,30 @@ def require_memory(work: Workload, objectives: tuple[str, ...], device: torch.de
     )
 
 
+def can_have_parts(work: Workload) -> bool:
+    """Whether steps of a model can be over a part of the nodes."""
+    composition = work.composition
+    return composition.encoder.reach is not None and not composition.prior.couples_nodes and not work.mask_links
+
+
+def parts_that_fit(work: Workload, device: torch.device, room: Memory) -> int | None:
+    """The largest part of the nodes, of halves and halves of these, over which steps fit; None where none does."""
+    for _, objective, change in _smaller_batches(work, work.num_nodes):
+        if change.batch is not None and memory_on(change, objective, device).fits(room):
+            return change.batch.size
+    return None
+
+
+def why_parts(work: Workload, device: torch.device, room: Memory) -> str | None:
+    """Why steps are over parts of the nodes, if steps over all of them would not fit."""
+    objectives = ("exact", "sampled") if work.factorised else ("sampled",)
+    needed = min((memory_on(replace(work, batch=None), each, device) for each in objectives), key=lambda m: m.largest)
+    if work.batch is None or needed.fits(room):
+        return None
+    free = room.device if needed.device > room.device else room.host
+    return f"steps over all nodes need about {_gigabytes(needed.largest)}, and {_gigabytes(free)} are free"
+
+
 def _what_would_fit(work: Workload, objective: str, device: torch.device, room: Memory) -> str:
     """The least change that makes a training fit."""
     for words, other, change in _changes(work, objective):
@@ -135,8 +160,7 @@ def _changes(work: Workload, objective: str) -> Iterator[tuple[str, str, Workloa
 
 def _smaller_batches(work: Workload, size: int) -> Iterator[tuple[str, str, Workload]]:
     """Steps over ever smaller parts of the graph, where the model can have such steps."""
-    composition = work.composition
-    if composition.encoder.reach is None or composition.prior.couples_nodes or work.mask_links:
+    if not can_have_parts(work):
         return
     while size > SMALLEST_BATCH:
         size //= 2

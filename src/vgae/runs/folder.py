@@ -20,7 +20,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -216,6 +216,8 @@ def saved_training(folder: Path) -> SavedTraining | None:
 
 def require_same_run(folder: Path, run: Run, config: Config, split: LinkSplit) -> None:
     """Refuse to take a complete run for one of another config, graph or split."""
+    if config.objective == "auto" and config.batch_size is None:
+        config = replace(config, batch_size=run.config.batch_size)  # which was chosen with the objective
     found = list(run.config.differences(config))
     graph_hash = config.view(split.train).content_hash
     if run.split.content_hash != split.content_hash or run.facts.graph_hash != graph_hash:

@@ -14,7 +14,7 @@ from vgae.train.callbacks import Callback
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
-from vgae.train.plan import require_room
+from vgae.train.plan import fitted, require_room
 
 if TYPE_CHECKING:
     from vgae.io.recipe import FeatureRecipe
@@ -68,7 +68,7 @@ def make_run(source: Source, config: Config, to: Destination, reporter: Reporter
         return run
     with new_run_folder(to.folder, overwrite=to.overwrite, resume=to.resume) as writer:
         reporter.on_ready(fresh=not has_checkpoint(writer.checkpoint))
-        job = Job.of(split.train, config, split.val or None)
+        job = fitted(Job.of(split.train, config, split.val or None), checkpoints=True)
         require_room(job, checkpoints=True)
         with writer.checkpoints(job, every=to.checkpoint_every, callback=reporter) as checkpointer:
             trained = train(job, reporter, checkpointer)
