@@ -5,7 +5,10 @@ STAMP := .venv/.installed
 # The suite starts many processes that load the same modules; where bytecode is not to be written, it still is in here.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint browser bench clean
+# Every installation is held to the versions that were tried; without, pip may choose a build of torch with gigabytes of CUDA.
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint browser bench completion dist try-wheel clean
 
 demo: $(STAMP)
 	$(BIN)/vgae train cora --model vgae --out runs/demo --overwrite
@@ -32,9 +35,28 @@ browser:
 bench: $(STAMP)
 	$(BIN)/python benchmarks/iteration.py
 
-$(STAMP): pyproject.toml
+# What shells complete, src/vgae/cli/completion.json, from the commands and their options.
+completion: $(STAMP)
+	$(BIN)/python -m vgae.cli.completion_table
+
+# The wheel and the source archive, in dist/.
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m hatchling build --directory dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+
+# The wheel as a stranger meets it: in an environment of its own, with all that it depends on. Takes minutes and a gigabyte.
+try-wheel: dist
+	rm -rf build/bare
+	$(PYTHON) -m venv build/bare
+	build/bare/bin/python $(PIP_INSTALL) dist/*.whl
+	build/bare/bin/vgae --version
+	cd build/bare && bin/vgae train cora --out runs/cora --overwrite
+
+$(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[dev]"
+	$(BIN)/python $(PIP_INSTALL) --no-compile --editable ".[dev]"
 	$(BIN)/python -W ignore -m compileall -qq -j 0 .venv/lib src || true  # what pip does, on all cores; some are templates
 	touch $(STAMP)
 

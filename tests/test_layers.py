@@ -25,6 +25,7 @@ LAYERS = [
     "evaluation",
     "baselines",
     "train",
+    "callbacks",
     "stack",
     "runs",
     "explore",

@@ -1,5 +1,6 @@
 """Graph auto-encoders with the exact objective: node embeddings and link prediction."""
 
+import logging
 import os
 import sys
 from importlib import import_module
@@ -16,6 +17,7 @@ from vgae.io import register_hooks
 from vgae.version import __version__
 
 register_hooks()
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # who wants to read adds another
 
 if TYPE_CHECKING:
     from vgae.estimators.base import GAE, VGAE, load

@@ -9,7 +9,10 @@ from vgae.cli.loading import loading, own_process
 
 own_process()
 with loading():
-    from vgae.cli.app import main as run_command
+    if "_VGAE_COMPLETE" in os.environ:  # a shell asks what could be typed, and waits
+        from vgae.cli.completion import main as run_command
+    else:
+        from vgae.cli.app import main as run_command
 
 
 def main() -> None:

@@ -3,11 +3,12 @@
 Everything that is printed for people goes through `visible`. JSON and files keep ids exactly as they are.
 """
 
+import logging
 import os
 import shlex
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from vgae.errors import OutputClosedError, VgaeError
@@ -35,6 +36,25 @@ def note(text: str) -> None:
         print(visible(text), file=sys.stderr, flush=True)
     except OSError:
         discard(sys.stderr)
+
+
+@contextmanager
+def noting(name: str) -> Iterator[None]:
+    """Meanwhile what a logger is told is printed as notes."""
+    logger, handler = logging.getLogger(name), _Notes()
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
 
 
 def write(text: str) -> None:

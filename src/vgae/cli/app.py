@@ -23,12 +23,14 @@ from typer.core import TyperGroup
 
 from vgae.cli.exits import exit_code_of
 from vgae.cli.loading import INTERRUPTED, loading
+from vgae.cli.shells import OWN as OWN_SHELL
+from vgae.cli.shells import SHELLS, install, named_shell, script
 from vgae.errors import InputError
-from vgae.screen import prepare_streams, print_line
+from vgae.screen import noting, prepare_streams, print_line, write
 from vgae.version import __version__
 
 SETTINGS: dict[str, Any] = {
-    "add_completion": False,
+    "add_completion": False,  # typer's own would load the commands; vgae.cli.completion does not
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,  # plain text, in which [default: …] is not taken for markup
     "context_settings": {"help_option_names": ["-h", "--help"]},
@@ -123,7 +125,9 @@ BY_MODEL = {  # what a command is for the models that have options of their own
 }
 
 OWN = "own"
-BARE = {"--labels": OWN}  # options that may be named without a value, and what that means
+INSTALL, SHOW = "--install-completion", "--show-completion"
+# Options that may be named without a value, and what that means.
+BARE = {"--labels": OWN, INSTALL: OWN_SHELL, SHOW: OWN_SHELL}
 
 
 class LazyGroup(TyperGroup):
@@ -156,10 +160,29 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def _options(
     version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+    install_completion: Annotated[
+        str | None,
+        typer.Option(INSTALL, metavar="[SHELL]", help=f"Have your shell complete commands: {', '.join(SHELLS)}."),
+    ] = None,
+    show_completion: Annotated[
+        str | None, typer.Option(SHOW, metavar="[SHELL]", help="Print what the shell would run for that.")
+    ] = None,
 ) -> None:
     if version:
         print_line(__version__)
-        raise typer.Exit
+    elif install_completion is not None:
+        _install(named_shell(install_completion, INSTALL))
+    elif show_completion is not None:
+        write(f"{script(named_shell(show_completion, SHOW))}\n")
+    else:
+        return
+    raise typer.Exit
+
+
+def _install(shell: str) -> None:
+    for path in install(shell):
+        print_line(f"{path}: written")
+    print_line(f"A {shell} that is opened from now on completes the commands of vgae, their options and values.")
 
 
 def _not_loaded() -> None:
@@ -233,7 +256,8 @@ def main() -> None:
     prepare_streams()
     debug = "--debug" in sys.argv[1:]  # anywhere: it is about the process, not about a command
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"] or ["--help"]
-    code = exit_code_of(partial(_run, arguments), debug=debug)
+    with noting("vgae.io.datasets"):
+        code = exit_code_of(partial(_run, arguments), debug=debug)
     if code == INTERRUPTED:
         os._exit(code)  # where Ctrl-C hit an import, sys.exit would end in death by SIGINT and another exit code
     if code:

@@ -83,7 +83,10 @@ def train_seeds(
     On `resume`, runs that are complete are not trained again.
     """
     configs = [replace(config, seed=config.seed + step) for step in range(seeds)]
-    places = [replace(to, folder=to.folder / f"seed-{each.seed}") for each in configs]
+    places = [
+        replace(to, folder=to.folder / f"seed-{each.seed}", title=f"{to.folder.name}-seed-{each.seed}")
+        for each in configs
+    ]
     _require_usable(to, places)
     done: dict[Path, Run] = {}
     for each, place in zip(configs, places, strict=True):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from vgae.callbacks import check_target
 from vgae.cli.exits import same_command
 from vgae.cli.opening import SplitOptions, open_graph
 from vgae.cli.options import PICTURES, GraphName, Json, TableOptions
@@ -41,6 +42,11 @@ class FolderOptions(Options):
     resume: bool = option(False, help="Continue an interrupted training in that folder.")
     checkpoint_every: float | None = option(
         None, help="Seconds between checkpoints; 0 saves one after every iteration.  [default: 1% of the time]"
+    )
+    log_to: str | None = option(
+        None,
+        convert=check_target,
+        help="Another program to follow the training: tensorboard:FOLDER, mlflow or mlflow:EXPERIMENT.",
     )
 
 
@@ -80,7 +86,13 @@ def train(
     choose_device(config.device)
     opened = open_graph(graph, tables, split.time)
     asked = Asked(graph, split, tables, opened, split.apply(opened), config=config)
-    to = Destination(_folder(asked, output, preset, judging), output.overwrite, output.resume, output.checkpoint_every)
+    to = Destination(
+        _folder(asked, output, preset, judging),
+        output.overwrite,
+        output.resume,
+        output.checkpoint_every,
+        output.log_to,
+    )
     settled = settle(asked, preset, to, quiet=as_json)
     asked = settled.asked
     source = Source(asked.split, visible(opened.name), asked.opened.recipe)

@@ -18,7 +18,6 @@ from vgae.report.console import print_table
 from vgae.report.verdict import Hints, Verdict, judge
 from vgae.runs.run import Run
 from vgae.screen import note, print_line
-from vgae.train.callbacks import Callback
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
@@ -92,7 +91,7 @@ def _variants(asked: Asked, config: Config) -> dict[str, RowScorer]:
     for name, (seen, changed) in trainings.items():
         note(f"comparing: training the model {name}")
         try:
-            found[name] = train(Job.of(seen, changed, asked.split.val or None), Callback())
+            found[name] = train(Job.of(seen, changed, asked.split.val or None))
         except TrainingError as error:  # the run that was asked for is saved, and stands without it
             note(f"the model {name} is left out: {error}")
     return found

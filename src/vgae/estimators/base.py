@@ -32,7 +32,7 @@ from vgae.runs.files import read_any_run
 from vgae.runs.fingerprint import Fingerprint
 from vgae.runs.folder import new_run_folder
 from vgae.runs.run import Run
-from vgae.train.callbacks import Callback
+from vgae.train.callbacks import Callbacks, Warnings, callbacks_of
 from vgae.train.config import Config, choose_device, own_part
 from vgae.train.job import Job
 from vgae.train.loop import train
@@ -123,6 +123,7 @@ class AutoEncoderEstimator(PairClassifier, OptionsEstimator, options=Config, wit
         validation: HeldOut | None = None,
         checkpoint: str | Path | None = None,
         checkpoint_every: float | None = None,
+        callbacks: Any = None,
     ) -> Self:
         """Train on a graph: a `Graph`, or whatever one of its constructors takes (edges, SciPy, NetworkX, PyG, frames).
 
@@ -134,8 +135,11 @@ class AutoEncoderEstimator(PairClassifier, OptionsEstimator, options=Config, wit
         seconds (0: after every iteration). If it holds the state of the same training, that is continued, to the same
         bits as without an interruption; a state of any other training is refused. Ctrl-C saves the state first. The
         folder stays after training; `save` into the run folder that it lies in removes it.
+
+        `callbacks` follow the training: one or several, each a `vgae.callbacks.Callback`, such as `TensorBoard`, or a
+        function that is called with each logged iteration.
         """
-        config = self._config()
+        config, others = self._config(), callbacks_of(callbacks)
         graph, validation = training_of(graph, y, config, validation)
         job = fitted(Job.of(graph, config, validation), checkpoints=checkpoint is not None)
         if job.cannot_tell:
@@ -143,7 +147,8 @@ class AutoEncoderEstimator(PairClassifier, OptionsEstimator, options=Config, wit
         folder = checkpoint_folder(checkpoint, checkpoint_every)
         require_room(job, checkpoints=folder is not None)
         with ExitStack() as entered:
-            callback = entered.enter_context(ProgressBar(job.config.iterations)) if self.progress else Callback()
+            own = entered.enter_context(ProgressBar(job.config.iterations)) if self.progress else Warnings()
+            callback = Callbacks(own, *others)
             checkpointer = None
             if folder is not None:
                 checkpointer = entered.enter_context(

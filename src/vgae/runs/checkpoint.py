@@ -39,7 +39,7 @@ from vgae.runs.checks import HEADER, check_history, check_keys, check_version, i
 from vgae.runs.fingerprint import Fingerprint, require_no_difference
 from vgae.runs.lock import locked
 from vgae.runs.schedule import Schedule
-from vgae.train.callbacks import Callback, Checkpointer
+from vgae.train.callbacks import Callback, Checkpointer, Warnings
 from vgae.train.interrupt import StopRequest
 from vgae.train.state import Layout, Layouts, TrainingState
 from vgae.train.threads import same_threads
@@ -104,7 +104,7 @@ class FolderCheckpointer(Checkpointer):
     ) -> None:
         self.folder, self.fingerprint, self.is_locked = folder, fingerprint, is_locked
         self.every, self.clock = check_pause(every), clock
-        self.callback = callback or Callback()
+        self.callback = callback or Warnings()
         self.stop = StopRequest(self.callback.on_stop_request)
         self.open = ExitStack()
         self.schedule = Schedule(every=self.every, clock=clock)

@@ -42,7 +42,7 @@ from vgae.runs.fingerprint import require_no_difference
 from vgae.stack.config import StackConfig
 from vgae.stack.contenders import FoldEvidence, most_listed
 from vgae.stack.strata import SampleSizes
-from vgae.train.callbacks import Callback
+from vgae.train.callbacks import Callback, Warnings
 from vgae.train.config import choose_device
 from vgae.train.threads import same_threads
 from vgae.version import __version__
@@ -117,7 +117,7 @@ class FolderFolds:
         is_locked: bool = False,
     ) -> None:
         self.folder, self.fingerprint, self.is_locked = folder, fingerprint, is_locked
-        self.callback = callback or Callback()
+        self.callback = callback or Warnings()
         self.open = ExitStack()
         self.hashes: dict[str, str] = {}
         self.seconds_before = 0.0  # that the folds which were there have taken

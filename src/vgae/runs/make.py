@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vgae.callbacks import Tracker, tracker_for
 from vgae.graph.split import LinkSplit
 from vgae.runs.checkpoint import check_pause, has_checkpoint
 from vgae.runs.folder import finished_run, new_run_folder, require_same_run
 from vgae.runs.run import Run
-from vgae.train.callbacks import Callback
+from vgae.train.callbacks import Callbacks, Warnings
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
@@ -30,9 +31,16 @@ class Destination:
     overwrite: bool = False
     resume: bool = False
     checkpoint_every: float | None = None  # seconds; None: as often as costs one percent of the time
+    log_to: str | None = None  # which other program follows the training, as --log-to has it
+    title: str | None = None  # what that program calls it; None: the folder's name
 
     def __post_init__(self) -> None:
         check_pause(self.checkpoint_every)
+
+    @property
+    def trackers(self) -> list[Tracker]:
+        """What else follows the training."""
+        return [] if self.log_to is None else [tracker_for(self.log_to, self.title or self.folder.name)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +52,7 @@ class Source:
     recipe: FeatureRecipe | None = None
 
 
-class Reporter(Callback):
+class Reporter(Warnings):
     """A callback that also receives what happens to the folder; this one ignores it."""
 
     def on_ready(self, *, fresh: bool) -> None:
@@ -66,12 +74,13 @@ def make_run(source: Source, config: Config, to: Destination, reporter: Reporter
         require_same_run(to.folder, run, config, split)
         reporter.on_complete(to.folder)
         return run
+    callback = Callbacks(reporter, *to.trackers)
     with new_run_folder(to.folder, overwrite=to.overwrite, resume=to.resume) as writer:
         reporter.on_ready(fresh=not has_checkpoint(writer.checkpoint))
         job = fitted(Job.of(split.train, config, split.val or None), checkpoints=True)
         require_room(job, checkpoints=True)
         with writer.checkpoints(job, every=to.checkpoint_every, callback=reporter) as checkpointer:
-            trained = train(job, reporter, checkpointer)
+            trained = train(job, callback, checkpointer)
         run = Run.of(trained, dataset=source.dataset, recipe=source.recipe).scored_on(split)
         writer.write(run, patience=PATIENCE, report=reporter.on_waiting)
     return run

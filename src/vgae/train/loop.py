@@ -6,6 +6,7 @@ zeros. Steps that log nothing ask the objective for gradients only.
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,12 +29,14 @@ from vgae.model.posteriors import Posterior
 from vgae.objective.cost import Choice, require_memory, room_on
 from vgae.objective.weighting import LossTerms
 from vgae.ops import LogitRows
-from vgae.train.callbacks import Callback, Checkpointer
+from vgae.train.callbacks import Callback, Checkpointer, Warnings, reported
 from vgae.train.job import Job, workload
 from vgae.train.non_links import more_non_links
 from vgae.train.plan import decide, objectives_of
 from vgae.train.start import Generators, first_step, repeatable
 from vgae.train.state import Best, LogEntry, Progress, layouts_of
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +77,9 @@ class Trained:
 
 def train(job: Job, callback: Callback | None = None, checkpointer: Checkpointer | None = None) -> Trained:
     """Train a model; what does not fit into memory is refused before anything is allocated."""
-    with working_on(job.device), repeatable(job.device):
-        return _train(job, callback or Callback(), checkpointer)
+    callback = callback or Warnings()
+    with working_on(job.device), repeatable(job.device), reported(callback, job.config.to_json()):
+        return _train(job, callback, checkpointer)
 
 
 def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> Trained:
@@ -97,6 +101,7 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     # What was chosen before an interruption is not chosen again.
     choice = Choice(saved.objective, saved.objective_reason) if saved else decide(work, job)
     require_memory(work, (choice.objective,), device, room)
+    logger.info("objective: %s (%s)", choice.objective, choice.reason)
     callback.on_start(choice.objective, choice.reason)
 
     step = first_step(job, choice.objective, generators)
@@ -105,6 +110,7 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     progress = Progress(step, best, choice, started)
     if saved:
         progress.restore(saved)
+        logger.info("continuing after iteration %d", saved.iteration)
         callback.on_resume(saved.iteration)
         del saved  # training has what it needs of it
 
@@ -117,6 +123,7 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
             score = validate(model, inputs, progress.iteration, job) if validate else {}
             entry = _log_entry(progress.iteration, terms, score, progress.seconds)
             progress.history.append(entry)
+            logger.info("iteration %d: %s", entry.iteration, entry)
             callback.on_log(entry)
             best.update(model, progress.iteration, score)
         checkpointer.after_iteration(progress.snapshot)
@@ -127,6 +134,7 @@ def _train(job: Job, callback: Callback, checkpointer: Checkpointer | None) -> T
     for values in (*latent.values(), *model.decoder.parameters()):
         _require_finite(values, best.iteration, job)
     seconds = progress.seconds
+    logger.info("trained %s in %.1f s", config.model.upper(), seconds)
     latent = {name: values.cpu().contiguous() for name, values in latent.items()}
     return Trained(job, model.cpu(), latent, progress.history, choice, seconds, best.iteration)
 

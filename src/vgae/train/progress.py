@@ -73,14 +73,4 @@ class ProgressBar(FittingBar):
 
     def on_log(self, entry: LogEntry) -> None:
         """Move the bar."""
-        self.bar.update(self.task, completed=entry.iteration, status=describe(entry))
-
-
-def describe(entry: LogEntry) -> str:
-    """One log entry in a few words."""
-    text = f"loss {entry.loss:.3f} = {entry.reconstruction:.3f} + KL {entry.kl:.3f}"
-    if entry.val_auc is not None and entry.val_ap is not None:
-        text += f" · AUC {100 * entry.val_auc:.1f} AP {100 * entry.val_ap:.1f}"
-    if entry.active is not None:
-        text += f" · {entry.active} active"
-    return text
+        self.bar.update(self.task, completed=entry.iteration, status=str(entry))

@@ -38,6 +38,12 @@ class LogEntry:
     seconds: float
     active: int | None = None  # dimensions that say something about the nodes; earlier versions did not count them
 
+    def __str__(self) -> str:
+        text = f"loss {self.loss:.3f} = {self.reconstruction:.3f} + KL {self.kl:.3f}"
+        if self.val_auc is not None and self.val_ap is not None:
+            text += f" · AUC {100 * self.val_auc:.1f} AP {100 * self.val_ap:.1f}"
+        return text if self.active is None else f"{text} · {self.active} active"
+
     def to_json(self) -> dict[str, Any]:
         """The inverse of `from_json`; what was not counted is left out."""
         return {name: value for name, value in asdict(self).items() if name != "active" or value is not None}
