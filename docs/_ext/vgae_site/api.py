@@ -142,9 +142,10 @@ def _class(of: Documented, cls: type) -> str:
     bases = [base for base in cls.__mro__[1:] if base.__name__ in documented() or kind == "exception"]
     shown = [base.__name__ for base in bases if base.__module__ != "builtins" or base.__name__.endswith("Error")]
     head = [from_docstring(text, link)]
+    wrapped = ("single-line-parameter-list",) if of.name in OPTIONS else ()  # the table has a line for each
     if shown:
         head.insert(0, f"Bases: {', '.join(link(name) or code(name) for name in dict.fromkeys(shown))}")
-    parts = [directive(f"py:{kind}", f"{of.path}{signature}", "\n\n".join(head), depth=4)]
+    parts = [directive(f"py:{kind}", f"{of.path}{signature}", "\n\n".join(head), options=wrapped, depth=4)]
     parts += _option_tables(of.name)
     members = list(_members(cls))
     if members:

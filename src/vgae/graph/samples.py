@@ -41,6 +41,8 @@ class LinkSamples:
     >>> X, y = vgae.link_samples(vgae.Graph.from_edges([(0, 1), (1, 2), (2, 3)]), seed=0)
     >>> X
     LinkSamples(6 pairs of 4 nodes)
+    >>> isinstance(X[:2], vgae.LinkSamples)
+    True
     >>> X[y == 1].shape
     (3, 2)
     """

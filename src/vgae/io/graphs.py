@@ -51,7 +51,7 @@ def write_graph(path: str | Path, graph: Graph) -> None:
 
     >>> import vgae
     >>> graph = vgae.Graph.from_edges([("ann", "bob"), ("bob", "cid")])
-    >>> vgae.write_graph(graph, "graph.npz")
+    >>> vgae.write_graph("graph.npz", graph)
     >>> vgae.read_graph("graph.npz").ids
     ('ann', 'bob', 'cid')
     """
