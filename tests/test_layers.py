@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "vgae"
 LAYERS = [
     "visible",
     "words",
+    "spelling",
     "errors",
     "version",
     "screen",

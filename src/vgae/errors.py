@@ -13,14 +13,27 @@ LONGEST = 1000  # characters of a message about input
 
 
 class VgaeError(Exception):
-    """Base of every error the library raises on purpose."""
+    """Base of every error the library raises on purpose.
+
+    >>> import vgae
+    >>> issubclass(vgae.InputError, vgae.VgaeError) and issubclass(vgae.TrainingError, vgae.VgaeError)
+    True
+    """
 
     def __init__(self, message: object = "") -> None:
         super().__init__(visible(str(message)))
 
 
 class InputError(VgaeError, ValueError):
-    """Something the caller gave cannot be used; the message says what and how to put it right."""
+    """Something the caller gave cannot be used; the message says what and how to put it right.
+
+    >>> import vgae
+    >>> try:
+    ...     vgae.VGAE(latent_dim=0).fit([(0, 1)])
+    ... except vgae.InputError as error:
+    ...     print(error)
+    latent_dim: a whole number from 1 to 65536 is needed, got 0.
+    """
 
     def __init__(self, message: object = "") -> None:
         text = visible(str(message))
@@ -28,7 +41,15 @@ class InputError(VgaeError, ValueError):
 
 
 class TrainingError(VgaeError, RuntimeError):
-    """Training went wrong on valid input, for instance by a loss that is no longer finite."""
+    """Training went wrong on valid input, for instance by a loss that is no longer finite.
+
+    >>> import vgae
+    >>> try:
+    ...     vgae.GAE(learning_rate=1e30, iterations=50).fit(vgae.stochastic_block_model(60, 3, seed=0))
+    ... except vgae.TrainingError:
+    ...     print("the loss is not finite")
+    the loss is not finite
+    """
 
 
 class SaveError(VgaeError, OSError):

@@ -207,8 +207,14 @@ def checkpoint_folder(checkpoint: Any, every: Any) -> Path | None:
 class GAE(AutoEncoderEstimator):
     """Graph auto-encoder: a GCN encoder, a point for each node, an inner-product decoder.
 
-    >>> model = GAE(latent_dim=16, seed=0).fit(split.train, validation=split.val)  # doctest: +SKIP
-    >>> model.metrics(split.test)  # doctest: +SKIP
+    >>> import vgae
+    >>> graph = vgae.stochastic_block_model(60, 3, seed=0)
+    >>> split = vgae.split_links(graph, seed=0)
+    >>> model = vgae.GAE(latent_dim=8, iterations=50, seed=0).fit(split.train, validation=split.val)
+    >>> sorted(model.metrics(split.test))
+    ['ap', 'auc']
+    >>> model.transform().shape
+    (60, 8)
     """
 
     _model = "gae"
@@ -217,8 +223,16 @@ class GAE(AutoEncoderEstimator):
 class VGAE(AutoEncoderEstimator):
     """Variational graph auto-encoder: a GCN encoder, a normal distribution for each node, an inner-product decoder.
 
-    >>> model = VGAE(latent_dim=16, seed=0).fit(split.train, validation=split.val)  # doctest: +SKIP
-    >>> model.metrics(split.test)  # doctest: +SKIP
+    >>> import vgae
+    >>> graph = vgae.stochastic_block_model(60, 3, seed=0)
+    >>> split = vgae.split_links(graph, seed=0)
+    >>> model = vgae.VGAE(latent_dim=8, iterations=50, seed=0).fit(split.train, validation=split.val)
+    >>> sorted(model.metrics(split.test))
+    ['ap', 'auc']
+    >>> model.recommend(k=3).ids.shape
+    (3, 2)
+    >>> model.predict_links([(0, 1)], samples=10).std.shape
+    (1,)
     """
 
     _model = "vgae"
@@ -228,7 +242,14 @@ ESTIMATORS: dict[str, type[GAE] | type[VGAE]] = {"gae": GAE, "vgae": VGAE}
 
 
 def load(folder: str | Path) -> Any:
-    """The model that is saved in a run folder, fitted: a `GAE`, a `VGAE`, a `Baseline` or a `Stack`."""
+    """The model that is saved in a run folder, fitted: a `GAE`, a `VGAE`, a `Baseline` or a `Stack`.
+
+    >>> import vgae
+    >>> vgae.GAE(iterations=5, seed=0).fit([("ann", "bob"), ("bob", "cid")]).save("runs/small")
+    >>> model = vgae.load("runs/small")
+    >>> model.graph_
+    Graph(3 nodes, 2 edges)
+    """
     run = read_any_run(as_path(folder, "folder"))
     if isinstance(run, Run):
         return ESTIMATORS[run.config.model].from_run(run)

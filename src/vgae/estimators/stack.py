@@ -35,11 +35,18 @@ from vgae.train.config import Config
 class Stack(StackPredictor, OptionsEstimator, options=StackConfig):
     """Auto-encoders, baselines and similarities together: a meta-model learns how far to trust each of them.
 
-    >>> model = Stack(seed=0).fit(split.train, validation=split.val)  # doctest: +SKIP
-    >>> model.metrics(split.test)  # doctest: +SKIP
-
     `bases` may be a text, as the command takes it, or a list of names and of estimators that are not fitted:
     ["neighbours", "degrees", VGAE(latent_dim=64)].
+
+    >>> import vgae
+    >>> graph = vgae.stochastic_block_model(120, 4, seed=0)
+    >>> split = vgae.split_links(graph, seed=0)
+    >>> model = vgae.Stack(bases="neighbours,degrees", folds=2, boosting=0.0, seed=0)
+    >>> model = model.fit(split.train, validation=split.val)
+    >>> sorted(model.metrics(split.test))
+    ['ap', 'auc']
+    >>> len(model.recommend(k=5).pairs)
+    5
     """
 
     def _config(self) -> StackConfig:

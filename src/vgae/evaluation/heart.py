@@ -76,6 +76,11 @@ def heart_negatives(
     """For each of M links its hard non-links, M×num_negatives×2 node indices; -1 where there are no more.
 
     `graph` is the training graph; `known` are further links that are no negatives, such as those for validation.
+
+    >>> import vgae
+    >>> split = vgae.split_links(vgae.stochastic_block_model(60, 3, seed=0), seed=0)
+    >>> vgae.heart_negatives(split.train, split.test.links[:4], num_negatives=10).shape
+    (4, 10, 2)
     """
     graph = Graph.of(graph)
     pairs = check_pairs(links, graph.num_nodes, "links")

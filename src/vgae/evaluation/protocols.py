@@ -52,6 +52,15 @@ def evaluate_protocol(
     `negatives` are non-links for `ogb`, under the names val and test: a file, rows of two nodes (M×2) that all links
     share, or a tuple of links (M×2) and nodes that stand in for their second ends (M×K). `sets` are those to score,
     validation and test; `seed` is for what `heart` leaves to chance.
+
+    >>> import vgae
+    >>> split = vgae.split_links(vgae.stochastic_block_model(60, 3, seed=0), seed=0)
+    >>> model = vgae.GAE(iterations=20, seed=0).fit(split.train)
+    >>> found = vgae.evaluate_protocol(model, split, "heart")
+    >>> sorted(found.metrics)
+    ['test', 'validation']
+    >>> found.protocol
+    'heart'
     """
     protocol = one_of(protocol, "protocol", PROTOCOLS)
     if negatives and protocol != "ogb":

@@ -38,7 +38,11 @@ class _Splitter:
 class LinkKFold(_Splitter):
     """K folds of links and non-links; each fold is the test set once, the others are for training.
 
-    >>> cross_val_score(vgae.GAE(), X, y, cv=vgae.LinkKFold(5, seed=0))  # doctest: +SKIP
+    >>> import vgae
+    >>> from sklearn.model_selection import cross_val_score
+    >>> X, y = vgae.link_samples(vgae.stochastic_block_model(60, 3, seed=0), seed=0)
+    >>> cross_val_score(vgae.GAE(iterations=20, seed=0), X, y, cv=vgae.LinkKFold(3, seed=0)).shape
+    (3,)
     """
 
     n_splits: int = 5
@@ -70,6 +74,12 @@ class LinkShuffleSplit(_Splitter):
     """Random shares of links and non-links as test set, the rest for training, each time drawn anew.
 
     Of so many links a share of `test` is taken, rounded down, but at least one; of the non-links too.
+
+    >>> import vgae
+    >>> X, y = vgae.link_samples(vgae.stochastic_block_model(60, 3, seed=0), seed=0)
+    >>> splits = vgae.LinkShuffleSplit(2, test=0.1, seed=0)
+    >>> [float(y[test].mean()) for train, test in splits.split(X, y)]
+    [0.5, 0.5]
     """
 
     n_splits: int = 5

@@ -133,6 +133,12 @@ def split_by_time(
 
     `times` has a number or a NumPy date for each link of `graph.links` or, with `links`, for each of these rows, which
     may repeat a link: it counts at its first time. Of links of the same time, chance decides by the seed.
+
+    >>> import vgae
+    >>> graph = vgae.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)])
+    >>> split = vgae.split_by_time(graph, times=[1, 2, 3, 4, 5], val=0.2, test=0.2)
+    >>> split.test.links.tolist()
+    [[3, 4]]
     """
     graph = Graph.of(graph)
     if links is not None:

@@ -60,6 +60,15 @@ class Graph(Linked):
     edge; `sides` is 0 or 1 for each node of a bipartite graph, whose links all go across. Arrays that are given stay
     the caller's: what somebody could still change is copied. Make a graph with `from_edges`, `from_scipy`,
     `from_networkx`, `from_pyg` or `from_frame`.
+
+    >>> import vgae
+    >>> graph = vgae.Graph.from_edges([("ann", "bob"), ("bob", "ann"), ("bob", "cid")])
+    >>> graph
+    Graph(3 nodes, 2 edges)
+    >>> graph.ids
+    ('ann', 'bob', 'cid')
+    >>> print(graph.cleaning)
+    3 rows read: 1 reversed link merged
     """
 
     num_nodes: int

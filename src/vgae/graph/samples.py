@@ -36,6 +36,15 @@ class LinkSamples:
 
     Rows are taken as from an array: `X[indices]`, `X[mask]` and `X[:100]` are samples again, `np.asarray(X)` is the
     pairs. Which of them are links is for the labels to say, as scikit-learn has it.
+
+    >>> import vgae
+    >>> X, y = vgae.link_samples(vgae.Graph.from_edges([(0, 1), (1, 2), (2, 3)]), seed=0)
+    >>> X
+    LinkSamples(6 pairs of 4 nodes)
+    >>> isinstance(X[:2], vgae.LinkSamples)
+    True
+    >>> X[y == 1].shape
+    (3, 2)
     """
 
     pairs: Pairs  # canonical
@@ -111,6 +120,12 @@ def link_samples(graph: Any, *, seed: int = 0) -> tuple[LinkSamples, IntArray]:
     """All links of a graph and as many non-links, in random order: pairs X and labels y, 1 for a link, 0 for none.
 
     Of a graph with more links than non-links, all non-links are taken.
+
+    >>> import vgae
+    >>> X, y = vgae.link_samples(vgae.stochastic_block_model(60, 3, seed=0), seed=0)
+    >>> model = vgae.GAE(iterations=20, seed=0).fit(X, y)
+    >>> model.predict_proba(X).shape == y.shape
+    True
     """
     graph = Graph.of(graph)
     generator = np.random.default_rng(whole_number(seed, "seed", 0, MAX_SEED))

@@ -40,7 +40,18 @@ VAL_FRACTION, TEST_FRACTION = 0.05, 0.10  # the paper's
 
 
 class LeakError(InputError):
-    """A split in which the training graph or one held-out set gives away another."""
+    """A split in which the training graph or one held-out set gives away another.
+
+    >>> import vgae
+    >>> graph = vgae.Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> held_out = vgae.HeldOut(links=graph.edges[:1], non_links=graph.edges[:0])
+    >>> split = vgae.LinkSplit(graph, vgae.HeldOut.none(), held_out, seed=0)
+    >>> try:
+    ...     split.audit()
+    ... except vgae.LeakError:
+    ...     print("a test link is a training link")
+    a test link is a training link
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +59,13 @@ class HeldOut:
     """Pairs held out for evaluation: links of the graph, and as many non-links; of a directed graph source and target.
 
     `num_graph_links` is the number of links of the whole graph that they were held out of, where that is known.
+
+    >>> import vgae
+    >>> split = vgae.split_links(vgae.stochastic_block_model(60, 3, seed=0), seed=0)
+    >>> isinstance(split.test, vgae.HeldOut)
+    True
+    >>> len(split.test.links) == len(split.test.non_links)
+    True
     """
 
     links: Pairs
@@ -82,6 +100,14 @@ class LinkSplit:
 
     `ordered` says that held-out pairs are ordered, source and target, as those of a directed graph are. Splits that
     were saved before links were held out by direction have canonical pairs, also of a directed graph.
+
+    >>> import vgae
+    >>> graph = vgae.stochastic_block_model(60, 3, seed=0)
+    >>> split = vgae.LinkSplit.from_links(graph, val=0.1, test=graph.edges[:20])
+    >>> split.audit()
+    >>> split.save("split.npz")
+    >>> vgae.LinkSplit.load("split.npz").content_hash == split.content_hash
+    True
     """
 
     train: Graph
@@ -256,6 +282,12 @@ def split_links(
     `direction_task` is for directed graphs: "any" has any pairs that are no links as non-links; "reversed" holds out
     links that go one way, against their other way; "mutual" hides one way of all links that go both ways, against the
     other way of links that go one way (`vgae.graph.directed_tasks`).
+
+    >>> import vgae
+    >>> graph = vgae.stochastic_block_model(60, 3, seed=0)
+    >>> split = vgae.split_links(graph, val=0.05, test=0.10, seed=0)
+    >>> split.train.num_edges + len(split.val.links) + len(split.test.links) == graph.num_edges
+    True
     """
     graph = Graph.of(graph)
     val, test = check_fraction(val, "val"), check_fraction(test, "test")

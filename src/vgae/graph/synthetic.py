@@ -31,6 +31,11 @@ def stochastic_block_model(
     A node has `degree_within` expected links into its own block and `degree_between` into all others together; within
     and between, every pair is equally likely. With `feature_dim`, each node gets a sparse bag of up to eight distinct
     words: each is drawn with probability ½ from the block's own share of the vocabulary, else from all of it.
+
+    >>> import vgae
+    >>> graph = vgae.stochastic_block_model(60, 3, feature_dim=8, seed=0)
+    >>> graph.num_nodes, graph.num_features, sorted(set(graph.labels.tolist()))
+    (60, 8, [0, 1, 2])
     """
     num_nodes = check_num_nodes(num_nodes)
     num_blocks = whole_number(num_blocks, "num_blocks", 1, num_nodes)
@@ -70,6 +75,10 @@ def rmat(
 
     Each endpoint pair is found by descending into a quadrant of the adjacency matrix, chosen with the given
     probabilities, until a single cell is left. Nodes are renumbered at random, so that an index says nothing.
+
+    >>> import vgae
+    >>> vgae.rmat(64, 200, seed=0)
+    Graph(64 nodes, 200 edges)
     """
     num_nodes, num_edges = check_num_nodes(num_nodes), whole_number(num_edges, "num_edges", 1, num_pairs(MAX_NODES))
     if num_edges > num_pairs(num_nodes) // 2:

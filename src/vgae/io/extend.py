@@ -51,6 +51,14 @@ def read_more(
 
     Options for the links are those of `read_links`: source, target, weight, delimiter, header; `id` is the column of
     ids in the table of nodes. Without a `recipe` its other columns are the features as they are, in their order.
+
+    >>> from pathlib import Path
+    >>> import vgae
+    >>> Path("links.csv").write_text("ann,bob\\nbob,cid\\n") and None
+    >>> Path("more.csv").write_text("ann,cid\\n") and None
+    >>> graph = vgae.read_graph("links.csv")
+    >>> vgae.read_more(graph, None, links="more.csv").graph
+    Graph(3 nodes, 3 edges)
     """
     given = next((name for name in OF_LINKS if options.get(name) is not None), None)
     of_links = take(LinkOptions, options, OF_LINKS)

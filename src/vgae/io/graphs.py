@@ -47,7 +47,14 @@ SPARSE_FEATURES = ("feature_data", "feature_indices", "feature_indptr", "num_fea
 
 
 def write_graph(path: str | Path, graph: Graph) -> None:
-    """A graph as an npz file."""
+    """A graph as an npz file.
+
+    >>> import vgae
+    >>> graph = vgae.Graph.from_edges([("ann", "bob"), ("bob", "cid")])
+    >>> vgae.write_graph("graph.npz", graph)
+    >>> vgae.read_graph("graph.npz").ids
+    ('ann', 'bob', 'cid')
+    """
     graph = Graph.of(graph)
     arrays: dict[str, Any] = {
         "num_nodes": graph.num_nodes,

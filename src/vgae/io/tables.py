@@ -41,6 +41,7 @@ from vgae.io.plain import as_path
 from vgae.io.recipe import FeatureRecipe
 from vgae.io.source import Origin, table_of
 from vgae.io.unpack import enough_memory, is_stream, suffix_of
+from vgae.spelling import keywords_as_known
 
 __all__ = ["LoadedGraph", "read_any", "read_frame", "read_graph", "read_links", "read_pairs"]
 
@@ -72,6 +73,12 @@ def read_graph(path: str | Path, **options: Any) -> Graph:
     Options for tables are those of `read_links`: source, target, weight, directed, bipartite, delimiter, header, and
     features (a file about nodes) with id, label, standardise, impute, feature_format, normalize, and labels (another
     table). For GraphML and the like: weight, label, node_attributes, standardise, impute, normalize.
+
+    >>> from pathlib import Path
+    >>> import vgae
+    >>> Path("links.csv").write_text("from,to,times\\nann,bob,2\\nbob,cid,1\\n") and None
+    >>> vgae.read_graph("links.csv", weight="times")
+    Graph(3 nodes, 2 weighted edges)
     """
     if options.get("time") is not None:
         raise InputError("time: a graph knows no times; vgae.split_by_time takes them beside it.")
@@ -84,6 +91,7 @@ def read_graph(path: str | Path, **options: Any) -> Graph:
 def read_any(path: str | Path, *, labels: str | Path | None = None, **options: Any) -> LoadedGraph:
     """The same, with what was assumed in reading and the recipe of the features."""
     path = as_path(path)
+    options = keywords_as_known("read_graph", options, KNOWN)
     unknown = {name: value for name, value in options.items() if name not in KNOWN}
     require_none_left("read_graph", unknown)
     given = {name: value for name, value in options.items() if value is not None}
@@ -142,6 +150,7 @@ def read_frame(links: Any, *, nodes: Any = None, **options: Any) -> LoadedGraph:
 
     The options are those of `read_links`, those about text aside.
     """
+    options = keywords_as_known("from_frame", options, (*OF_FRAMES, *OF_NODE_TABLES))
     of_links, of_nodes = take(LinkOptions, options, OF_FRAMES), take(NodeOptions, options, OF_NODE_TABLES)
     require_none_left("from_frame", options)
     table = table_of(links, Origin("links", first=0))

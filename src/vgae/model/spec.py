@@ -21,6 +21,7 @@ from typing import Any, ClassVar, TypeVar
 
 from vgae.errors import InputError
 from vgae.options import Options, option, options_of
+from vgae.spelling import as_known
 
 FAMILIES = ("encoder", "posterior", "prior", "decoder")
 _REGISTERED: dict[str, dict[str, type[Spec]]] = {family: {} for family in FAMILIES}
@@ -75,6 +76,7 @@ def find(family: str, given: Any) -> Spec:
     if not isinstance(given, str):
         raise InputError(f"{family}: the name of one is needed, such as {next(iter(known))!r}, got {given!r}.")
     name, _, text = given.partition(":")
+    name = as_known(name, known)
     if name not in known:
         raise InputError(f"{family}: {name!r} is not one of {', '.join(known)}; import the module that registers it.")
     spec = known[name]
@@ -82,6 +84,7 @@ def find(family: str, given: Any) -> Spec:
     values = {}
     for item in filter(None, text.split(",")):
         key, equals, value = item.partition("=")
+        key = as_known(key, options)
         if key not in options or not equals:
             known_options = f"has the options {', '.join(options)}, given as {name}:option=value"
             has = known_options if options else "has no options"

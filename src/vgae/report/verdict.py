@@ -120,6 +120,15 @@ def verdict(model: Ranker, split: LinkSplit, *, variants: dict[str, Any] | None 
 
     The model is one of this library's or anything with `logits`, `rows` and `symmetric`, fitted on `split.train`;
     `variants` are other models of the same split, by name, to stand beside it.
+
+    >>> import vgae
+    >>> split = vgae.split_links(vgae.stochastic_block_model(60, 3, seed=0), seed=0)
+    >>> model = vgae.GAE(iterations=50, seed=0).fit(split.train)
+    >>> found = vgae.verdict(model, split)
+    >>> "GAE" in found.table and "random" in found.table
+    True
+    >>> len(found.sentences) > 0
+    True
     """
     if not isinstance(split, LinkSplit):
         raise InputError(f"split: a LinkSplit is needed, such as split_links gives, not {type(split).__name__}.")

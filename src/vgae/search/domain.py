@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from vgae.errors import InputError
 from vgae.options import Option
+from vgae.spelling import as_known
 from vgae.words import shown
 
 LOGARITHMIC = 10.0  # the factor between the ends of a range from which on its scale is logarithmic
@@ -109,6 +110,7 @@ def names_in(given: Any, family: str, known: tuple[str, ...]) -> tuple[str, ...]
     names = given.split(",") if isinstance(given, str) else given
     if not isinstance(names, list) or not names:
         raise InputError(f"search: {family} needs a list of names to choose from, got {shown(given)}.")
+    names = [as_known(name, known) if isinstance(name, str) else name for name in names]
     for name in names:
         if name not in known:
             raise InputError(f"search: {family} {shown(name)} is not one of {', '.join(known)}.")

@@ -90,8 +90,12 @@ def tune(
     names a folder to store the search in, which `resume` continues after a kill. With more than one of `workers`,
     trials run in processes of their own, and a script needs the guard `if __name__ == "__main__"`.
 
-    >>> found = vgae.tune(vgae.split_links(graph, seed=0), trials=50)  # doctest: +SKIP
-    >>> model = found.best_estimator().fit(split.train, validation=split.val)  # doctest: +SKIP
+    >>> import vgae
+    >>> split = vgae.split_links(vgae.stochastic_block_model(60, 3, seed=0), val=0.1, seed=0)
+    >>> found = vgae.tune(split, trials=3, finalists=1, workers=1, search={"latent_dim": (4, 8)}, iterations=10)
+    >>> len(found.trials)
+    3
+    >>> model = found.best_estimator().fit(split.train)
     """
     unknown = set(options) - {each.name for each in options_of(Config)}
     if unknown:

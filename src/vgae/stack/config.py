@@ -11,6 +11,7 @@ from vgae.baselines.similarities import SIMILARITIES
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.options import Options, option, options_of
+from vgae.spelling import as_known
 from vgae.stack.options import MetaOptions
 from vgae.train.config import Config
 from vgae.train.named import NAMED, preset_values
@@ -53,7 +54,7 @@ def base_names() -> tuple[str, ...]:
 def parse_base(text: str) -> Base:
     """A base out of its name, or an auto-encoder with options: "vgae(latent_dim=64;encoder=linear:hops=3)"."""
     name, has_options, rest = text.partition(OPEN)
-    name, rest = name.strip(), rest.strip()
+    name, rest = as_known(name.strip(), base_names()), rest.strip()
     if name not in base_names():
         raise InputError(f"bases: {shown(name)} is not one of {', '.join(base_names())}.")
     if has_options and not rest.endswith(CLOSE):
