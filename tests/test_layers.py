@@ -19,6 +19,7 @@ LAYERS = [
     "graph",
     "io",
     "ops",
+    "parallel",
     "model",
     "likelihood",
     "objective",

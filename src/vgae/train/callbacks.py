@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-from vgae.train.state import Layouts, LogEntry, TrainingState
+from vgae.train.state import Layouts, LogEntry, Sharding, TrainingState
 
 
 class Callback:
@@ -33,6 +33,9 @@ class Callback:
 
 class Checkpointer:
     """Saves the state of a training, so that another process can continue it; this one saves nothing."""
+
+    def on_shards(self, sharding: Sharding) -> None:
+        """Called before `load` in a group of processes, each of which has only some rows of the state's tensors."""
 
     def load(self, layouts: Layouts) -> TrainingState | None:
         """The state to continue from, if there is one; its tensors are as laid out for its objective."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from vgae.errors import TrainingError
+from vgae.errors import InputError, TrainingError
 from vgae.evaluation.metrics import auc_and_ap, average_precision
 from vgae.graph.features import remedy_for
 from vgae.graph.pairs import Pairs
@@ -35,6 +35,9 @@ from vgae.train.plan import decide, objectives_of
 from vgae.train.start import Generators, first_step, repeatable
 from vgae.train.state import Best, LogEntry, Progress, layouts_of
 
+if TYPE_CHECKING:
+    from vgae.parallel.group import Group
+
 
 @dataclass(frozen=True, eq=False)
 class Trained:
@@ -47,6 +50,7 @@ class Trained:
     choice: Choice
     seconds: float
     best_iteration: int
+    rows: range | None = None  # the nodes that latent and weights without features are of; None: all
 
     @property
     def posterior(self) -> Posterior:
@@ -72,8 +76,20 @@ class Trained:
         return self.model.rows(self.embeddings)
 
 
-def train(job: Job, callback: Callback | None = None, checkpointer: Checkpointer | None = None) -> Trained:
-    """Train a model; what does not fit into memory is refused before anything is allocated."""
+def train(
+    job: Job,
+    callback: Callback | None = None,
+    checkpointer: Checkpointer | None = None,
+    *,
+    group: Group | None = None,
+) -> Trained:
+    """Train a model; what does not fit into memory is refused before anything is allocated.
+
+    In a group every process calls this with the same job, and its own callback and checkpointer. The first one's result
+    has the whole model and posterior; that of each other has the rows of its own nodes (`Trained.rows`).
+    """
+    if group is not None and group.size > 1:
+        raise InputError("processes: a group of more than one cannot train yet.")
     with working_on(job.device), repeatable(job.device):
         return _train(job, callback or Callback(), checkpointer)
 
