@@ -55,11 +55,11 @@ class Group:
         self._on_host = self.device.type != "cpu" and dist.get_backend() != "nccl"
 
     @classmethod
-    def started(cls, device: str = "auto", *, timeout: float = TIMEOUT) -> Group:
+    def started(cls, device: str = "auto", *, timeout: float = TIMEOUT, store: dist.Store | None = None) -> Group:
         """The group that this process is in; if it is in none yet, it joins the one that torchrun has started.
 
         The device `auto` is a GPU where there are some, by the rank on this machine, else the CPU. `timeout` is how many
-        seconds a process waits for the others.
+        seconds a process waits for the others. They find each other by `store`, if one is given.
         """
         if not dist.is_initialized():
             missing = [name for name in VARIABLES if name not in os.environ]
@@ -70,7 +70,10 @@ class Group:
             torch.cuda.set_device(on)
         if not dist.is_initialized():
             backend = "nccl" if on.type == "cuda" and not shared else "gloo"
-            dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
+            place: dict[str, Any] = {}
+            if store is not None:
+                place = {"store": store, "rank": int(os.environ["RANK"]), "world_size": int(os.environ["WORLD_SIZE"])}
+            dist.init_process_group(backend, timeout=timedelta(seconds=timeout), **place)
         return cls(on)
 
     @property
