@@ -58,8 +58,8 @@ class Group:
     def started(cls, device: str = "auto", *, timeout: float = TIMEOUT, store: dist.Store | None = None) -> Group:
         """The group that this process is in; if it is in none yet, it joins the one that torchrun has started.
 
-        The device `auto` is a GPU where there are some, by the rank on this machine, else the CPU. `timeout` is how many
-        seconds a process waits for the others. They find each other by `store`, if one is given.
+        The device `auto` is a GPU where there are some, by the rank on this machine, else the CPU. `timeout` is how
+        many seconds a process waits for the others. They find each other by `store`, if one is given.
         """
         if not dist.is_initialized():
             missing = [name for name in VARIABLES if name not in os.environ]
@@ -176,9 +176,9 @@ class Group:
 
     def _gathered(self, flat: Tensor) -> Tensor:
         """What all have, one in each row."""
-        every = flat.new_empty(self.size * len(flat))
-        dist.all_gather_into_tensor(every, flat)
-        return every.view(self.size, len(flat))
+        every = flat.new_empty(self.size, len(flat))
+        dist.all_gather(list(every.unbind()), flat)
+        return every
 
     def _added_up(self, parts: Tensor) -> Tensor:
         """The sum of the rows, from the first to the last."""
