@@ -31,7 +31,7 @@ from vgae.runs.files import read_any_run
 from vgae.runs.fingerprint import Fingerprint
 from vgae.runs.folder import new_run_folder
 from vgae.runs.group_checkpoint import checkpointer_for
-from vgae.runs.make_together import require_same_training, require_shared
+from vgae.runs.make_together import require_same_training
 from vgae.runs.run import Run
 from vgae.train.callbacks import Callback
 from vgae.train.config import Config, choose_device, own_part
@@ -161,8 +161,6 @@ class AutoEncoderEstimator(PairClassifier, OptionsEstimator, options=Config, wit
             if folder is not None:
                 made = checkpointer_for(group, folder, Fingerprint.of(job), every=checkpoint_every, callback=callback)
                 checkpointer = entered.enter_context(made)
-                if group is not None:
-                    require_shared(group, folder)
             trained = train(job, callback, checkpointer, group=group)
         if leads:
             self.fitted_ = Fitted.of(Run.of(trained), None if folder is None else folder.resolve())

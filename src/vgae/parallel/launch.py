@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from torch.distributed.elastic.multiprocessing.api import SignalException
@@ -33,21 +34,18 @@ def run_workers(command: Sequence[str], processes: int, *, patience: float, debu
 
     On Ctrl-C they have `patience` seconds to end by themselves. With `debug` the agent's own log is shown.
     """
-    _share_cores(processes)
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "INFO" if debug else "FATAL")
-    os.environ["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(max(1, round(patience)))
-    config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=processes,
-        run_id=str(uuid.uuid4()),
-        rdzv_backend="c10d",
-        rdzv_endpoint=f"{LOOPBACK}:0",
-        local_addr=LOOPBACK,
-        max_restarts=0,
-    )
     try:
-        with _log(shown=debug):
+        with _log(shown=debug), _environment(_variables(processes, patience, debug=debug)):
+            config = LaunchConfig(
+                min_nodes=1,
+                max_nodes=1,
+                nproc_per_node=processes,
+                run_id=str(uuid.uuid4()),
+                rdzv_backend="c10d",
+                rdzv_endpoint=f"{LOOPBACK}:0",
+                local_addr=LOOPBACK,
+                max_restarts=0,
+            )
             launch_agent(config, command[0], list(command[1:]))
     except ChildFailedError as error:
         return _code_of({rank: failure.exitcode for rank, failure in error.failures.items()})
@@ -67,10 +65,29 @@ def _code_of(codes: dict[int, int]) -> int:
     return first if first > 0 else 1
 
 
-def _share_cores(processes: int) -> None:
-    """Each process has its share of the cores, unless the user has said how many threads there are to be."""
+def _variables(processes: int, patience: float, *, debug: bool) -> dict[str, str]:
+    """What the processes find in their environment, unless the user has set it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // processes)))
+    found = {
+        "OMP_NUM_THREADS": str(max(1, cores // processes)),
+        "TORCH_CPP_LOG_LEVEL": "INFO" if debug else "FATAL",
+        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(max(1, round(patience))),
+    }
+    loopback = next((name for _, name in socket.if_nameindex() if name.startswith("lo")), None)
+    if loopback is not None:  # else gloo looks for an interface by the machine's name
+        found["GLOO_SOCKET_IFNAME"] = loopback
+    return {name: value for name, value in found.items() if name not in os.environ}
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Meanwhile there are these variables too."""
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            os.environ.pop(name, None)
 
 
 @contextmanager

@@ -110,7 +110,7 @@ class FolderCheckpointer(Checkpointer):
         self.open = ExitStack()
         self.schedule = Schedule(every=self.every, clock=clock)
         self.last: Callable[[], TrainingState] | None = None
-        self.is_failing = False
+        self.is_failing = self.has_warned = False
 
     def __enter__(self) -> Self:
         self.open.enter_context(writing_to(self.folder, "checkpoints", is_locked=self.is_locked))
@@ -136,12 +136,13 @@ class FolderCheckpointer(Checkpointer):
 
     def _continued(self, found: SavedState) -> TrainingState:
         """The state to continue from, with as many threads as there were, or a warning that bits may differ."""
-        if found.num_processes != self.num_processes:
+        if found.num_processes != self.num_processes and not self.has_warned:
+            self.has_warned = True
             self.callback.on_warning(
                 f"this training had {count(found.num_processes, 'process', 'processes')} before and has "
                 f"{self.num_processes} now: its result may differ in the last bits"
             )
-        elif self.fingerprint.device == "cpu":
+        if found.num_processes == self.num_processes and self.fingerprint.device == "cpu":
             self.open.enter_context(same_threads(found.state.threads, self.callback))
         return found.state
 

@@ -15,12 +15,12 @@ import hashlib
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from safetensors.torch import save as serialize
 
-from vgae.errors import TrainingError
+from vgae.errors import InputError, TrainingError
 from vgae.io.atomic import atomic_write
 from vgae.parallel.agreement import gather_json
 from vgae.parallel.group import Group
@@ -60,11 +60,18 @@ class GroupCheckpointer(FolderCheckpointer):
         callback: Callback | None = None,
         is_locked: bool = False,
     ) -> None:
-        locked = is_locked or not group.is_first
         heard = callback if group.is_first else _Silent()
-        super().__init__(folder, fingerprint, every=every, callback=heard, is_locked=locked)
+        super().__init__(folder, fingerprint, every=every, callback=heard, is_locked=is_locked)
         self.group, self.num_processes = group, group.size
         self.sharding: Sharding | None = None
+
+    def __enter__(self) -> Self:
+        if self.group.is_first:
+            super().__enter__()
+        else:
+            self.open.enter_context(self.stop)
+        require_shared(self.group, self.folder)
+        return self
 
     def on_shards(self, sharding: Sharding) -> None:
         """Learn which rows of which tensors this process has."""
@@ -140,6 +147,16 @@ class GroupCheckpointer(FolderCheckpointer):
         if self.sharding is None:
             raise TrainingError("The nodes are not divided among the processes yet.")
         return self.sharding
+
+
+def require_shared(group: Group, folder: Path) -> None:
+    """Refuse a folder that the first process has made and others do not see."""
+    blind = [rank for rank, sees in enumerate(gather_json(group, folder.is_dir())) if not sees]
+    if blind:
+        raise InputError(
+            f"{folder}: rank {blind[0]} does not see this folder, which the first process has made; with several "
+            "machines, choose a folder on a file system that they share."
+        )
 
 
 def checkpointer_for(

@@ -6,8 +6,6 @@ train their part and write their part of each checkpoint. Both ask the group the
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from vgae.errors import InputError
 from vgae.parallel.agreement import gather_json
 from vgae.parallel.group import Group
@@ -21,6 +19,7 @@ from vgae.runs.run import Run
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
+from vgae.train.together import require_shardable
 
 
 def lead_run(group: Group, source: Source, config: Config, to: Destination, reporter: Reporter) -> Run:
@@ -34,7 +33,6 @@ def lead_run(group: Group, source: Source, config: Config, to: Destination, repo
     if group.share(run is not None) and run is not None:
         return run
     with new_run_folder(to.folder, overwrite=to.overwrite, resume=to.resume) as writer:
-        require_shared(group, writer.checkpoint)
         reporter.on_ready(fresh=not has_checkpoint(writer.checkpoint))
         with checkpointer_for(
             group,
@@ -56,7 +54,6 @@ def follow_run(group: Group, source: Source, config: Config, to: Destination) ->
     job = _job(group, source, config)
     if group.share(None):
         return
-    require_shared(group, to.folder / CHECKPOINT)
     with GroupCheckpointer(
         group, to.folder / CHECKPOINT, Fingerprint.of(job), every=to.checkpoint_every
     ) as checkpointer:
@@ -76,17 +73,10 @@ def require_same_training(group: Group, job: Job) -> None:
             )
 
 
-def require_shared(group: Group, folder: Path) -> None:
-    """Refuse a folder that the first process has made and others do not see."""
-    blind = [rank for rank, sees in enumerate(gather_json(group, folder.is_dir())) if not sees]
-    if blind:
-        raise InputError(
-            f"{folder}: rank {blind[0]} does not see this folder, which the first process has made; with several "
-            "machines, choose a folder on a file system that they share."
-        )
-
-
 def _job(group: Group, source: Source, config: Config) -> Job:
+    """The training, if it can be made in this group."""
     job = Job.of(source.split.train, config, source.split.val or None)
     require_same_training(group, job)
+    if group.size > 1:
+        require_shardable(job, group.size)
     return job
