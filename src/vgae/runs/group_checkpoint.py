@@ -151,6 +151,7 @@ class GroupCheckpointer(FolderCheckpointer):
 
 def require_shared(group: Group, folder: Path) -> None:
     """Refuse a folder that the first process has made and others do not see."""
+    group.barrier()  # it is made by now
     blind = [rank for rank, sees in enumerate(gather_json(group, folder.is_dir())) if not sees]
     if blind:
         raise InputError(
