@@ -79,7 +79,7 @@ def test_a_process_killed_before_any_change_to_a_file_leaves_what_can_be_continu
         ("more processes than nodes", ["processes: 4", "more than", "3"]),
         ("batches", ["--batch-size", "several processes"]),
         ("seeds", ["--seeds", "several processes"]),
-        ("a part", ["encoder", "gat", "gcn"]),
+        ("a part", ["encoder", "directed", "gcn"]),
         ("number", ["processes", "torchrun has started 2, not 3"]),
         ("command", ["evaluate", "one process"]),
         ("option", ["--none"]),

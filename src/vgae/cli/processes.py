@@ -24,14 +24,14 @@ from vgae.cli.exits import exit_code_of, same_command
 from vgae.cli.loading import leave, loading
 from vgae.errors import InputError, VgaeError
 from vgae.options import Options, option
-from vgae.parallel.environment import Place, has_agent, in_group
+from vgae.parallel.environment import Place, has_agent, in_group, speaks
 from vgae.screen import heard_again
 
 if TYPE_CHECKING:
     from vgae.parallel.group import Group
 
 TERMINATED = 128 + signal.SIGTERM
-LAST_WORDS = 2.0  # seconds that a process has after SIGTERM to say why it ends
+LAST_WORDS = 2.0  # seconds that the first process has after SIGTERM to say why it ends
 LOOK = 1.0  # seconds between two looks at whether torchrun is still there
 PACKAGE = Path(__file__).parents[2]  # where this vgae was loaded from
 
@@ -124,7 +124,7 @@ def _speak_and_end(error: BaseException) -> None:
 
 
 def _end_when_told() -> None:
-    """On SIGTERM, which torchrun sends when another process has failed, end after a moment in which to say why.
+    """On SIGTERM, which torchrun sends when another process has failed, end; the first after a moment to say why.
 
     The signal wakes a thread, because the main one may wait for a message that never comes.
     """
@@ -136,7 +136,7 @@ def _end_when_told() -> None:
     def watch() -> None:
         while signal.SIGTERM not in os.read(reading, 1):
             pass
-        time.sleep(LAST_WORDS)
+        time.sleep(LAST_WORDS if speaks() else 0.0)
         os._exit(TERMINATED)
 
     threading.Thread(target=watch, daemon=True).start()

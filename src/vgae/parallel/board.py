@@ -7,9 +7,11 @@ arrive. Each process posts under a name and its rank, so that nobody writes over
 from __future__ import annotations
 
 import json
-import time
+import threading
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
 
 import torch.distributed as dist
 
@@ -17,13 +19,20 @@ from vgae.errors import InputError, VgaeError
 from vgae.parallel.environment import PORT, Place
 
 PAUSE = 0.02  # seconds between two looks
+Answer = TypeVar("Answer")
+
+
+class BoardError(RuntimeError):
+    """Whoever keeps the notes does not answer, or has ended."""
 
 
 class Board:
-    """The notes of the processes of a group."""
+    """The notes of the processes of a group; whoever keeps them has `patience` seconds to answer."""
 
     def __init__(self, place: Place, timeout: float) -> None:
-        self.rank, self.size = place.rank, place.size
+        self.rank, self.size, self.patience = place.rank, place.size, timeout
+        self.keeper = place.keeper
+        self.topic = "meeting"  # notes under another are not seen
         try:
             self.store = dist.TCPStore(
                 place.address,
@@ -45,25 +54,41 @@ class Board:
 
     def post(self, name: str, note: Any) -> None:
         """Leave a note of this process: anything that JSON can say."""
-        self.store.set(f"vgae/{name}/{self.rank}", json.dumps(note))
+        self._ask(lambda: self.store.set(self._key(name, self.rank), json.dumps(note)))
 
     def read(self, name: str, rank: int = 0) -> Any:
         """The note that a process has left under a name; None if there is none."""
-        key = f"vgae/{name}/{rank}"
-        return json.loads(self.store.get(key)) if self.store.check([key]) else None
+        return self._ask(lambda: self._look([self._key(name, rank)]))[0]
 
     def posted(self, name: str) -> dict[int, Any]:
         """The notes under a name, by the ranks of those who have left one."""
-        keys = {rank: f"vgae/{name}/{rank}" for rank in range(self.size)}
-        return {rank: json.loads(self.store.get(key)) for rank, key in keys.items() if self.store.check([key])}
+        found = self._ask(lambda: self._look([self._key(name, rank) for rank in range(self.size)]))
+        return {rank: note for rank, note in enumerate(found) if note is not None}
 
-    def gather(self, name: str, note: Any, timeout: float) -> dict[int, Any]:
-        """Post a note, and wait for those of all; without those that have not come in time."""
-        self.post(name, note)
-        end = time.monotonic() + timeout
-        while len(found := self.posted(name)) < self.size and time.monotonic() < end:
-            time.sleep(PAUSE)
-        return found
+    def _key(self, name: str, rank: int) -> str:
+        return f"vgae/{self.topic}/{name}/{rank}"
+
+    def _look(self, keys: list[str]) -> list[Any]:
+        return [json.loads(self.store.get(key)) if self.store.check([key]) else None for key in keys]
+
+    def _ask(self, ask: Callable[[], Answer]) -> Answer:
+        """What the keeper answers; asked in a thread, because a keeper that hangs would have this one hang too."""
+        answers: SimpleQueue[tuple[Answer, None] | tuple[None, Exception]] = SimpleQueue()
+
+        def wait() -> None:
+            try:
+                answers.put((ask(), None))
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where the answer is waited for
+                answers.put((None, error))
+
+        threading.Thread(target=wait, daemon=True).start()
+        try:
+            answer, error = answers.get(timeout=self.patience)
+        except Empty:
+            raise BoardError(f"no answer for {self.patience:g} s") from None
+        if error is not None:
+            raise BoardError(str(error)) from None
+        return answer  # type: ignore[return-value]  # there is one where there is no error
 
 
 def _reason(error: Exception) -> str:

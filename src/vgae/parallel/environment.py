@@ -37,9 +37,14 @@ class Place:
         return place
 
     @property
+    def keeper(self) -> int | None:
+        """Who keeps what the processes post: the first one; None under torchrun, whose agent does that."""
+        return None if os.environ.get(AGENT_KEEPS_STORE) == "True" else 0
+
+    @property
     def keeps_board(self) -> bool:
-        """Whether what the processes post is kept by this one; under torchrun its agent does that."""
-        return self.rank == 0 and os.environ.get(AGENT_KEEPS_STORE) != "True"
+        """Whether this one does."""
+        return self.rank == self.keeper
 
 
 def in_group() -> bool:

@@ -12,7 +12,7 @@ import re
 import signal
 import socket
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,14 @@ from typing import Any
 import torch.distributed as dist
 
 from vgae.errors import InputError, StoppedError, TrainingError, VgaeError
-from vgae.parallel.board import PAUSE, Board
+from vgae.parallel.board import PAUSE, Board, BoardError
+from vgae.parallel.meeting import Processes
 
-GRACE = 5.0  # seconds that processes have to say that they are still there
+GRACE = 3.0  # seconds that processes have to say that they are still there
 LONGER = 1.0  # seconds that those who say nothing wait for the one that speaks
 MESSAGE = re.compile(r"gloo|nccl|connection (closed|reset|refused)|broken pipe|timed out|socket", re.IGNORECASE)
-TIMED_OUT = re.compile(r"timed? ?out", re.IGNORECASE)
+TIMED_OUT = re.compile(r"timed out waiting", re.IGNORECASE)
 BOOT, NAMESPACE = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
-Processes = Mapping[int, Mapping[str, Any]]  # by rank: who they are
 
 
 class LostError(VgaeError):
@@ -59,7 +59,7 @@ def post_failure(board: Board, error: BaseException) -> None:
     kind = "input" if isinstance(error, InputError) else "failure"
     kind = "stop" if isinstance(error, KeyboardInterrupt | StoppedError) else kind
     words = str(error) if isinstance(error, VgaeError) else f"{type(error).__name__}: {error}"
-    with suppress(RuntimeError):  # those who keep the board have ended
+    with suppress(BoardError):
         board.post("failed", {"kind": kind, "words": words, "time": time.time()})
 
 
@@ -77,19 +77,15 @@ def posted_failure(board: Board, processes: Processes) -> BaseException | None:
 
 def why_lost(board: Board, error: BaseException, processes: Processes, timeout: float) -> BaseException:
     """Why messages no longer arrive: another's failure, or processes that have ended or hang."""
+    board.patience = GRACE
     try:
-        board.post("lost", None)
-        end = time.monotonic() + GRACE
-        while True:
-            failure = posted_failure(board, processes)
-            if failure is not None:
-                return failure
-            missing = set(range(board.size)) - set(board.posted("lost"))
-            if not missing or time.monotonic() > end:
-                break
-            time.sleep(PAUSE)
-    except RuntimeError as gone:
-        return LostError(f"The process that started this one, or the first one, has ended ({_first_line(gone)}).")
+        failure, missing = _looked_for(board, processes)
+    except BoardError as gone:
+        if board.keeper is None:
+            return LostError(f"The process that started this one does not answer or has ended ({_first_line(gone)}).")
+        failure, missing = None, {board.keeper}
+    if failure is not None:
+        return failure
     if not missing:
         return LostError(f"Messages between the processes do not arrive ({_first_line(error)}); look at the network.")
     hangs = bool(TIMED_OUT.search(str(error)))
@@ -99,6 +95,28 @@ def why_lost(board: Board, error: BaseException, processes: Processes, timeout: 
     else:
         time.sleep(LONGER)
     return found
+
+
+def _looked_for(board: Board, processes: Processes) -> tuple[BaseException | None, set[int]]:
+    """What another process has failed with, or those that nobody has heard of; whoever knows first tells the others."""
+    board.post("lost", True)
+    end = time.monotonic() + GRACE
+    while True:
+        failure = posted_failure(board, processes)
+        if failure is not None:
+            return failure, set()
+        told = board.posted("missing")
+        missing = set(next(iter(told.values()))) if told else set(range(board.size)) - set(board.posted("lost"))
+        if told or not missing or time.monotonic() > end:
+            break
+        time.sleep(PAUSE)
+    board.post("missing", sorted(missing))
+    end = time.monotonic() + LONGER
+    while board.rank == board.keeper and len(board.posted("missing")) < board.size - len(missing):
+        if time.monotonic() > end:
+            break
+        time.sleep(PAUSE)
+    return None, missing
 
 
 def not_answering(missing: Collection[int], processes: Processes, timeout: float, size: int) -> LostError:

@@ -19,10 +19,9 @@ import torch
 import torch.distributed as dist
 
 from vgae.errors import InputError
-from vgae.parallel.board import PAUSE, Board
+from vgae.parallel.board import PAUSE, Board, BoardError
 from vgae.parallel.environment import Place
 from vgae.parallel.faults import (
-    Processes,
     is_lost,
     name_of,
     not_answering,
@@ -32,6 +31,7 @@ from vgae.parallel.faults import (
     why_lost,
 )
 from vgae.parallel.group import TIMEOUT, Group
+from vgae.parallel.meeting import MissingError, Processes, meet
 from vgae.version import __version__
 
 BEATS = 4  # notes of the first process within the time limit, at least, to say that it is still there
@@ -55,10 +55,10 @@ def joined(
         raise InputError("There is a group of processes already; make a Group of it, or leave it first.")
     place = Place.here()
     board = Board(place, timeout)
-    processes = _meet(board, timeout)
+    processes = _meet_all(board, timeout)
     with _beating(board, processes, timeout, on_failure):
         try:
-            group = Group.started(device, timeout=timeout, store=dist.PrefixStore("group", board.store))
+            group = Group.started(device, timeout=timeout, store=dist.PrefixStore(board.topic, board.store))
             yield group
             _leave_together(board, place, processes, timeout)
         except BaseException as error:
@@ -69,13 +69,13 @@ def joined(
     group.close()
 
 
-def _meet(board: Board, timeout: float) -> Processes:
+def _meet_all(board: Board, timeout: float) -> Processes:
     """Wait for all, and see that they run the same versions."""
     versions = {"vgae": __version__, "torch": torch.__version__}
-    processes = board.gather("here", {**this_process(), **versions}, timeout)
-    missing = set(range(board.size)) - set(processes)
-    if missing:
-        raise not_answering(missing, processes, timeout, board.size)
+    try:
+        processes = meet(board, {**this_process(), **versions}, timeout)
+    except MissingError as error:
+        raise not_answering(error.ranks, {}, timeout, board.size) from None
     for rank, each in processes.items():
         for name in VERSIONS:
             if each[name] != processes[0][name]:
@@ -98,7 +98,7 @@ def _beating(
 
     def beat() -> None:
         number = 0
-        with suppress(RuntimeError):  # whoever keeps the board has ended
+        with suppress(BoardError):  # the main thread notices too
             while not over.wait(min(BEAT, timeout / BEATS)):
                 number += 1
                 board.post("beat", number)
@@ -135,4 +135,4 @@ def _leave_together(board: Board, place: Place, processes: Processes, timeout: f
         if time.monotonic() - since > timeout:
             raise not_answering({0}, processes, timeout, board.size)
         time.sleep(10 * PAUSE)
-    board.post("left", None)
+    board.post("left", True)
