@@ -49,7 +49,7 @@ class Processes:
 
     def __init__(self, size: int, folder: Path) -> None:
         context = get_context("forkserver")
-        context.set_forkserver_preload(["torch", "torch.distributed", "vgae.train.loop", "grouping"])
+        context.set_forkserver_preload(["torch.distributed", "vgae.train.loop", "vgae.graph.synthetic"])
         self.size = size
         self.ends = ExitStack()
         self.pipes = []

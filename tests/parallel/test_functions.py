@@ -4,33 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
+from asked import (
+    BOUNDS,
+    NUM_NODES,
+    WIDTH,
+    add_up,
+    factors_of,
+    fetch,
+    given_factors,
+    matrix,
+    multiply,
+    numbers,
+    sweep,
+    talk,
+)
 from grouping import Processes
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
 from torch.testing import assert_close
 
 from vgae.errors import InputError
-from vgae.ops import Factors
 from vgae.ops.reference import all_pairs_softplus
 from vgae.parallel import draws
 from vgae.parallel.draws import RowGenerator
-from vgae.parallel.group import SMALL, Group
-from vgae.parallel.halo import Halo
-from vgae.parallel.matrix import ShardedMatrix
-from vgae.parallel.ring import Ring
+from vgae.parallel.group import Group
 from vgae.parallel.shards import Shards
-from vgae.parallel.totals import total, twice
-
-# Ranges of nodes, by the number of processes: none of the same size, one of a single node.
-BOUNDS = {2: (0, 18, 37), 3: (0, 5, 6, 37), 4: (0, 12, 21, 22, 37)}
-NUM_NODES, WIDTH = 37, 5
 
 
 @pytest.fixture(params=BOUNDS, scope="module")
@@ -40,50 +42,7 @@ def processes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     started.close()
 
 
-def shards_of(group: Group) -> Shards:
-    return Shards(BOUNDS[group.size], group.rank)
-
-
-def rows_of(shards: Shards, whole: Tensor) -> Tensor:
-    return whole[shards.own.start : shards.own.stop].clone().requires_grad_()
-
-
-def numbers(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def matrix() -> sp.csr_array:
-    """Symmetric, with a hub, and nodes that are linked to nobody."""
-    dense = sp.random_array((NUM_NODES, NUM_NODES), density=0.1, rng=np.random.default_rng(0)).toarray()
-    dense[20] = 1.0
-    dense = np.triu(dense, 1)
-    dense[-4:] = dense[:, -4:] = 0
-    return sp.csr_array((dense + dense.T + np.eye(NUM_NODES)).astype(np.float32))
-
-
 # --------------------------------------------------------------------------------------------------------------- group
-
-
-def talk(group: Group) -> dict[str, Any]:
-    """What each process hears."""
-    rank, size = group.rank, group.size
-    counts = [2 * other for other in range(size)]
-    rows = torch.full((counts[rank], 3), float(rank))
-    sent = [other + 1 for other in range(size)]  # to each one more than to the one before
-    outgoing = torch.cat([torch.full((number, 2), 10.0 * rank + other) for other, number in enumerate(sent)])
-    part = torch.linspace(0, 1, SMALL // 2) * (rank + 1) ** 0.5
-    return {
-        "sum": group.sum(torch.tensor([[rank, 1.0]])),
-        "large": group.sum(part),
-        "parts": part,
-        "gather": group.gather(rows, counts),
-        "collect": group.collect(rows, counts),
-        "exchange": group.exchange(outgoing, sent, [rank + 1] * size).wait(),
-        "shift": group.shift(rows, counts[rank - 1]).wait(),
-        "back": group.shift(rows, counts[(rank + 2) % size], -2).wait(),
-        "share": group.share({"a": [0.1, None]} if group.is_first else None),
-        "any": (group.any(rank == size - 1), group.any(False)),
-    }
 
 
 def test_messages_arrive_where_they_should(processes: Processes) -> None:
@@ -101,7 +60,7 @@ def test_messages_arrive_where_they_should(processes: Processes) -> None:
             torch.tensor([10.0 * r + rank for r in range(size)]).repeat_interleave(rank + 1)[:, None].expand(-1, 2),
         )
         assert torch.equal(each["shift"], whole[whole[:, 0] == (rank - 1) % size])
-        assert torch.equal(each["back"], whole[whole[:, 0] == (rank + 2) % size])
+        assert torch.equal(each["back"], whole[whole[:, 0] == (rank + 1) % size])
         assert json.dumps(each["share"]) == '{"a": [0.1, null]}'
         assert each["any"] == (True, False)
         assert (each["collect"] is None) == (rank > 0)
@@ -117,17 +76,6 @@ def test_without_processes_there_is_no_group(monkeypatch: pytest.MonkeyPatch) ->
 
 
 # --------------------------------------------------------------------------------------------------------- rows, sums
-
-
-def fetch(group: Group, needed: list[list[int]]) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Rows of the halo, the gradient of own rows, and what their places say."""
-    shards = shards_of(group)
-    halo = Halo.of(group, shards, np.array(needed[group.rank], dtype=np.int64))
-    rows = rows_of(shards, numbers(NUM_NODES, WIDTH))
-    around = halo.extend(rows)
-    (around * numbers(len(around), WIDTH, seed=group.rank)).sum().backward()
-    places = halo.places(np.concatenate([np.array(shards.own), halo.needed]))
-    return halo.fetch(rows).detach(), rows.grad, torch.from_numpy(places)
 
 
 @pytest.mark.parametrize("kind", ["some", "none", "all"])
@@ -153,16 +101,6 @@ def test_rows_of_others_and_their_gradients(processes: Processes, kind: str) -> 
         assert torch.equal(places, torch.arange(len(places)))
 
 
-def multiply(group: Group) -> tuple[Tensor, Tensor | None]:
-    """Ã² H and the gradient of a function of it."""
-    shards = shards_of(group)
-    sharded = ShardedMatrix(matrix()[shards.own.start : shards.own.stop], shards, group)
-    rows = rows_of(shards, numbers(NUM_NODES, WIDTH))
-    product = sharded @ torch.tanh(sharded @ rows)
-    (product * rows_of(shards, numbers(NUM_NODES, WIDTH, seed=1)).detach()).sum().backward()
-    return product.detach(), rows.grad
-
-
 def test_products_with_a_matrix_and_their_gradients(processes: Processes) -> None:
     dense, whole = torch.from_numpy(matrix().toarray()).double(), numbers(NUM_NODES, WIDTH).requires_grad_()
     product = dense @ torch.tanh(dense @ whole)
@@ -170,13 +108,6 @@ def test_products_with_a_matrix_and_their_gradients(processes: Processes) -> Non
     found = processes.run(multiply)
     assert_close(torch.cat([each[0] for each in found]), product.detach())
     assert_close(torch.cat([each[1] for each in found]), gradient)
-
-
-def add_up(group: Group) -> tuple[Tensor, Tensor | None]:
-    rows = rows_of(shards_of(group), numbers(NUM_NODES, WIDTH))
-    loss = total(rows.sum(dim=0), group).square().sum() + total(twice(rows).square().sum(), group)
-    loss.backward()  # type: ignore[no-untyped-call]
-    return loss.detach(), rows.grad
 
 
 def test_totals_and_their_gradients(processes: Processes) -> None:
@@ -192,44 +123,6 @@ def test_totals_and_their_gradients(processes: Processes) -> None:
 # ---------------------------------------------------------------------------------------------------------------- ring
 
 KINDS = ("inner product", "one bias", "two biases", "row bias", "q and k", "all", "column bias")
-
-
-def factors_of(kind: str, given: list[Tensor]) -> Factors:
-    q, k, r, c = given
-    return {
-        "inner product": Factors(q),
-        "one bias": Factors(q, None, r, r),
-        "two biases": Factors(q, None, r, c),
-        "row bias": Factors(q, None, r),
-        "q and k": Factors(q, k),
-        "all": Factors(q, k, r, c),
-        "column bias": Factors(q, k, None, c),
-    }[kind]
-
-
-def given_factors() -> list[Tensor]:
-    return [
-        numbers(NUM_NODES, WIDTH),
-        numbers(NUM_NODES, WIDTH, seed=1),
-        numbers(NUM_NODES, seed=2),
-        numbers(NUM_NODES, seed=3),
-    ]
-
-
-def sweep(group: Group, kind: str) -> tuple[Tensor, Tensor, list[Tensor | None], list[Tensor | None]]:
-    """The sum over all pairs and its gradients, with its value and without."""
-    shards = shards_of(group)
-    values, gradients = [], []
-    for value in (True, False):
-        own = [rows_of(shards, each) for each in given_factors()]
-        part = Ring(group, shards).softplus(factors_of(kind, own), value=value)
-        (3 * part).backward()  # type: ignore[no-untyped-call]
-        values.append(group.sum(part))
-        gradients.append([each.grad for each in own])
-    with torch.no_grad():
-        plain = Ring(group, shards).softplus(factors_of(kind, [rows_of(shards, each) for each in given_factors()]))
-    assert torch.equal(group.sum(plain), values[0])
-    return values[0], values[1], gradients[0], gradients[1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
