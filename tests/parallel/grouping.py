@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
 from multiprocessing import get_context
@@ -49,7 +49,7 @@ class Processes:
 
     def __init__(self, size: int, folder: Path) -> None:
         context = get_context("forkserver")
-        context.set_forkserver_preload(["torch", "torch.distributed", "vgae.train.loop", "grouping"])
+        context.set_forkserver_preload(["torch.distributed", "vgae.train.loop", "vgae.graph.synthetic"])
         self.size = size
         self.ends = ExitStack()
         self.pipes = []
@@ -65,8 +65,12 @@ class Processes:
 
     def run(self, work: Callable[..., Any], *given: Any) -> list[Any]:
         """What each process returns, by rank."""
-        for pipe in self.pipes:
-            pipe.send((work, given))
+        return self.run_each(work, [given] * self.size)
+
+    def run_each(self, work: Callable[..., Any], given: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The same with what each process is given, by rank."""
+        for pipe, own in zip(self.pipes, given, strict=True):
+            pipe.send((work, own))
         found = []
         for rank, pipe in enumerate(self.pipes):
             assert pipe.poll(PATIENCE), f"process {rank} of {self.size} does not answer"

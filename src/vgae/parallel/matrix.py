@@ -8,6 +8,7 @@ by any `SparseMatrix`.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,18 +32,28 @@ class ShardedMatrix(SparseMatrix):
         own = shards.own
         is_own = (rows.indices >= own.start) & (rows.indices < own.stop)
         self.halo = Halo.of(group, shards, np.unique(rows.indices[~is_own]).astype(np.int64))
-        num_own, num_needed = len(own), len(self.halo.needed)
-        columns = self.halo.places(rows.indices.astype(np.int64))
-        self.shape = (num_own, num_own)
-        inside, outside = (
-            SparseMatrix(_part(rows, columns - shift, kept, width), device=group.device, symmetric=symmetric)
-            for kept, shift, width, symmetric in ((is_own, 0, num_own, True), (~is_own, num_own, num_needed, False))
-        )
-        self.inside, self.outside = inside, outside
+        self.shape = (len(own), len(own))
+        inside, outside = divided(rows, self.halo)
+        self.inside = SparseMatrix(inside, device=group.device, symmetric=True)
+        self.outside = SparseMatrix(outside, device=group.device)
+
+    def with_parts(self, inside: Tensor, outside: Tensor) -> ShardedMatrix:
+        """The matrix with other values at the same places, in the order that `divided` has them in."""
+        other = copy(self)
+        other.inside, other.outside = self.inside.with_values(inside), self.outside.with_values(outside)
+        return other
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         result: Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]
         return result
+
+
+def divided(rows: sp.csr_array, halo: Halo) -> tuple[sp.csr_array, sp.csr_array]:
+    """Own rows by the columns of own nodes, and by those of the halo."""
+    num_own = len(halo.shards.own)
+    columns = halo.places(rows.indices.astype(np.int64))
+    inside = columns < num_own
+    return _part(rows, columns, inside, num_own), _part(rows, columns - num_own, ~inside, len(halo.needed))
 
 
 def _part(rows: sp.csr_array, columns: Any, kept: Any, width: int) -> sp.csr_array:

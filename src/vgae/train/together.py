@@ -61,8 +61,6 @@ def require_shardable(job: Job, num_processes: int) -> None:
             )
     if config.batch_size is not None:
         raise InputError("batch_size: several processes take steps over all nodes; leave it out, or use one process.")
-    if config.mask_links:
-        raise InputError("mask_links: several processes cannot hide links; leave it out, or use one process.")
     if config.control_variate == "off":
         raise InputError(
             "control_variate: several processes sample with their control variate; use auto or on, or one process."
@@ -122,8 +120,9 @@ class Together:
     def first_step(self, objective: str) -> Step:
         """With this process's rows of the graph and of weights that each node has."""
         job, config = self.job, self.job.config
-        inputs = sharded_inputs(job.graph, config.value_of("encoder"), self.shards, self.group)
-        self.part = Part(self.group, inputs.propagation.halo)
+        encoder, masked = config.value_of("encoder"), config.mask_links > 0
+        inputs = sharded_inputs(job.graph, encoder, self.shards, self.group, masked=masked)
+        self.part = Part(self.group, inputs.halo)
         model = config.composition.build(job.input_dim, self.generators.weights).to(self.device)
         model.decoder.begin(config.log_odds(job.labels))
         model.decoder.mean_of = self._mean_of
