@@ -20,6 +20,7 @@ LAYERS = [
     "graph",
     "io",
     "ops",
+    "parallel",
     "model",
     "likelihood",
     "objective",

@@ -2,10 +2,8 @@
 
 import os
 import signal
-import sys
-from contextlib import suppress
 
-from vgae.cli.loading import loading, own_process
+from vgae.cli.loading import leave, loading, own_process
 
 own_process()
 with loading():
@@ -25,15 +23,7 @@ def main() -> None:
     finally:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done and said
-    _leave(code)
-
-
-def _leave(code: int) -> None:
-    """End without taking modules down one by one, which takes half a second once torch is loaded."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # nobody reads any more, or it is closed
-            stream.flush()
-    os._exit(code)
+    leave(code)
 
 
 if __name__ == "__main__":

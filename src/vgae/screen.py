@@ -16,6 +16,7 @@ from vgae.visible import UNSAFE
 from vgae.visible import visible as visible
 
 BYTES = 0xDC00  # where Python keeps the bytes of an argument that are not UTF-8
+_before: dict[str, int] = {}  # where a stream went before it was silenced
 
 
 def shell_line(arguments: Sequence[str]) -> str:
@@ -74,6 +75,19 @@ def prepare_streams() -> None:
     """Have both streams take any text, in whatever encoding and even where they are closed."""
     sys.stdout = _prepared(sys.stdout)
     sys.stderr = _prepared(sys.stderr)
+
+
+def silence() -> None:
+    """Say nothing any more, on neither stream: another process of the same command speaks."""
+    _before["stderr"] = os.dup(2)
+    for stream in (sys.stdout, sys.stderr):
+        discard(stream)
+
+
+def heard_again() -> None:
+    """Have standard error heard again after `silence`, because the process that should speak cannot."""
+    if "stderr" in _before:
+        os.dup2(_before.pop("stderr"), 2)
 
 
 def _prepared(stream: TextIO | None) -> TextIO:

@@ -11,6 +11,7 @@ command too, which is taken where --model names it.
 
 import os
 import sys
+import time
 from copy import copy
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -27,7 +28,8 @@ from vgae.cli.loading import INTERRUPTED, loading
 from vgae.cli.shells import OWN as OWN_SHELL
 from vgae.cli.shells import SHELLS, install, named_shell, script
 from vgae.errors import InputError
-from vgae.screen import noting, prepare_streams, print_line, write
+from vgae.parallel.environment import SIZE, in_group, speaks
+from vgae.screen import noting, prepare_streams, print_line, silence, write
 from vgae.spelling import other_spelling
 from vgae.version import __version__
 
@@ -126,6 +128,8 @@ BY_MODEL = {  # what a command is for the models that have options of their own
     "plan": {STACK: CommandEntry("vgae.cli.stack", "Estimate time and memory of a stack on this machine.")},
 }
 
+FOR_MANY = ("train",)  # what a group of processes can do together
+WORD_OF_FIRST = 3.0  # seconds that others wait before they fail, so that the first process can say why
 OWN = "own"
 INSTALL, SHOW = "--install-completion", "--show-completion"
 # Options that may be named without a value, and what that means.
@@ -277,17 +281,31 @@ def main() -> None:
     prepare_streams()
     debug = "--debug" in sys.argv[1:]  # anywhere: it is about the process, not about a command
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"] or ["--help"]
+    if not speaks() and not debug:
+        silence()
     with noting("vgae.io.datasets"):
         code = exit_code_of(partial(_run, arguments), debug=debug)
+    if code and not speaks():
+        time.sleep(WORD_OF_FIRST)
     if code == INTERRUPTED:
         os._exit(code)  # where Ctrl-C hit an import, sys.exit would end in death by SIGINT and another exit code
     if code:
         sys.exit(code)
 
 
+def _require_for_many(arguments: list[str]) -> None:
+    """Refuse in a group of processes what each of them would do for itself."""
+    model = given_model(arguments)
+    what = f"{arguments[0]} --model {model}" if model in BY_MODEL.get(arguments[0], {}) else arguments[0]
+    if what not in FOR_MANY:
+        raise InputError(f"{what}: this is done by one process; start it without torchrun.")
+
+
 def _run(arguments: list[str]) -> int | None:
     for argument in arguments:
         if "\0" in argument:
             raise InputError(f"{argument!r}: no name of a file and no option can hold a NUL character.")
+    if in_group() and os.environ[SIZE] != "1" and arguments[0] in COMMANDS:
+        _require_for_many(arguments)
     code: int | None = app(with_values(arguments), prog_name="vgae", standalone_mode=False)
     return code

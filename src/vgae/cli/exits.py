@@ -18,6 +18,7 @@ import typer
 
 from vgae.cli.loading import INTERRUPTED
 from vgae.errors import InputError, OutputClosedError, StoppedError, VgaeError
+from vgae.parallel.environment import in_group
 from vgae.screen import discard, note, shell_line, write
 
 FAILED, REFUSED, UNREAD = 1, 2, 141
@@ -61,7 +62,8 @@ def exit_code_of(command: Callable[[], int | None], *, debug: bool = False) -> i
 def same_command(*options: str) -> str:
     """The command that is running, as a line for the shell, with these options in place of --overwrite and --resume."""
     given = [argument for argument in sys.argv[1:] if argument not in ("--overwrite", "--resume", "--debug")]
-    return shell_line(["vgae", *given, *options])
+    line = shell_line(["vgae", *given, *options])
+    return f"torchrun … -m {line}" if in_group() and not any(each.startswith("--processes") for each in given) else line
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

@@ -10,8 +10,11 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from types import FrameType, TracebackType
+from typing import NoReturn
+
+from vgae.parallel.environment import speaks
 
 INTERRUPTED = 130  # the exit code
 _process = {"own": False}
@@ -32,6 +35,14 @@ def own_process() -> None:
     """Say that this process is the command's own, which nothing else has to live with."""
     _process["own"] = True
     sys.excepthook = _end_quietly
+
+
+def leave(code: int) -> NoReturn:
+    """End the process without taking modules down one by one, which takes half a second once torch is loaded."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody reads any more, or it is closed
+            stream.flush()
+    os._exit(code)
 
 
 @contextmanager
@@ -67,5 +78,6 @@ def _end_quietly(kind: type[BaseException], error: BaseException, trace: Traceba
 def _stop(number: int, frame: FrameType | None) -> None:
     """End past all buffers and past whatever would catch an exception."""
     del number, frame
-    os.write(2, b"\nvgae: Interrupted; nothing was saved.\n")
+    if speaks():
+        os.write(2, b"\nvgae: Interrupted; nothing was saved.\n")
     os._exit(INTERRUPTED)

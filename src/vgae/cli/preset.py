@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from vgae.cli.opening import OpenedGraph
     from vgae.cli.verdict import Asked
     from vgae.graph.split import LinkSplit
+    from vgae.parallel.group import Group
 
 AUTO, PAPER, OWN = "auto", "paper", "tuned"
 FILE = "config"  # in place of a preset: a file
@@ -97,16 +98,19 @@ class Settled:
         return {"preset": self.preset, "trial": None if self.trial is None else vars(self.trial)}
 
 
-def settle(asked: Asked, options: PresetOptions, to: Destination, *, quiet: bool = False) -> Settled:
+def settle(
+    asked: Asked, options: PresetOptions, to: Destination, *, quiet: bool = False, group: Group | None = None
+) -> Settled:
     """Fill in what was not given.
 
     A training that is resumed in a folder uses features or not as it did before, without trying again; one that was
-    started with the paper's defaults, as all were in earlier versions, is continued with them.
+    started with the paper's defaults, as all were in earlier versions, is continued with them. In a group of processes,
+    it is the first one that looks into the folder.
     """
     preset, given = options.name_for(asked.graph), options.given
     if preset == FILE:
         return Settled(replace(asked, remarks=(f"options of {options.config}, where none were given",)), preset)
-    before = saved_training(to.folder) if to.resume and not to.overwrite else None
+    before, refused = _found_in(to, group)
     if options.preset == AUTO and before is not None and _is_training(before, asked):
         preset = PAPER
     if preset == PAPER:
@@ -123,13 +127,26 @@ def settle(asked: Asked, options: PresetOptions, to: Destination, *, quiet: bool
     if not options.keep_features and config.features and can_try_features(asked.split.train, asked.split.val):
         if before is not None:
             config = replace(config, features=before.config.features)
-        elif not is_refused(to.folder, overwrite=to.overwrite, resume=to.resume):
+        elif not refused:
             if not quiet:
                 note(f"trying {TRIAL_ITERATIONS} iterations with features and without; --keep-features skips this")
-            trial = try_features(asked.split.train, asked.split.val, config)
+            trial = try_features(asked.split.train, asked.split.val, config, group)
             config = replace(config, features=trial.features_help)
             remarks.append(_verdict_of(trial))
     return Settled(replace(asked, config=config, remarks=tuple(remarks)), preset, trial)
+
+
+def _found_in(to: Destination, group: Group | None) -> tuple[SavedTraining | None, bool]:
+    """The training that is to be continued in a folder, if there is one, and whether the folder would be refused."""
+    if group is None or group.is_first:
+        before = saved_training(to.folder) if to.resume and not to.overwrite else None
+        refused = is_refused(to.folder, overwrite=to.overwrite, resume=to.resume)
+        if group is None:
+            return before, refused
+        found = group.share([before and before.to_json(), refused])
+    else:
+        found = group.share(None)
+    return found[0] and SavedTraining.from_json(found[0]), found[1]
 
 
 def plan_config(graph: str, config: Config, options: PresetOptions, num_links: int, *, quiet: bool = False) -> Config:

@@ -5,30 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vgae.callbacks import check_target
 from vgae.cli.exits import same_command
 from vgae.cli.opening import SplitOptions, open_graph
 from vgae.cli.options import PICTURES, GraphName, Json, TableOptions
 from vgae.cli.preset import PresetOptions, settle
+from vgae.cli.processes import ProcessOptions
 from vgae.cli.seeds import train_seeds
 from vgae.cli.summary import paper_scores, run_summary
 from vgae.cli.verdict import Asked, judge_run, print_verdict
 from vgae.errors import StoppedError
 from vgae.options import Options, option
+from vgae.parallel.environment import num_restarts
 from vgae.report.collapse import collapse_sentence
 from vgae.report.console import print_json, print_scores
-from vgae.runs.checkpoint import saved_iteration
+from vgae.runs.checkpoint import check_pause, saved_iteration
 from vgae.runs.files import CHECKPOINT
 from vgae.runs.folder import Stage, stage_of
 from vgae.runs.make import Destination, Reporter, Source, make_run
+from vgae.runs.make_together import follow_run, lead_run, require_same_training
 from vgae.runs.opened import CONFIG
 from vgae.runs.run import Run
 from vgae.screen import note, print_line, visible
 from vgae.train.config import Config, choose_device
 from vgae.train.job import Job
 from vgae.train.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from vgae.parallel.group import Group
+
+
+MakeRun = Callable[[Source, Config, Destination, Reporter], Run]
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,7 @@ def train(
     output: FolderOptions,
     judging: JudgingOptions,
     tables: TableOptions,
+    processes: ProcessOptions,
     as_json: Json = False,
 ) -> None:
     """Train a model on a graph, score it, save it, and say how it compares.
@@ -84,21 +96,40 @@ def train(
     """
     config = preset.apply_file(config)
     choose_device(config.device)
+    check_pause(output.checkpoint_every)
+    processes.require_alone(
+        seeds=judging.seeds is not None, compare=judging.compare, batch_size=config.batch_size is not None
+    )
+    processes.run(partial(_train, graph, config, preset, split, output, judging, tables, as_json), config.device)
+
+
+def _train(
+    graph: str,
+    config: Config,
+    preset: PresetOptions,
+    split: SplitOptions,
+    output: FolderOptions,
+    judging: JudgingOptions,
+    tables: TableOptions,
+    as_json: bool,
+    group: Group | None,
+) -> None:
+    """Train in this process, or as one of a group."""
     opened = open_graph(graph, tables, split.time)
     asked = Asked(graph, split, tables, opened, split.apply(opened), config=config)
-    to = Destination(
-        _folder(asked, output, preset, judging),
-        output.overwrite,
-        output.resume,
-        output.checkpoint_every,
-        output.log_to,
-    )
-    settled = settle(asked, preset, to, quiet=as_json)
+    to = _destination(_folder(asked, output, preset, judging), output, group)
+    if group is not None:
+        require_same_training(group, Job.of(asked.split.train, config, asked.split.val or None))
+    settled = settle(asked, preset, to, quiet=as_json, group=group)
     asked = settled.asked
     source = Source(asked.split, visible(opened.name), asked.opened.recipe)
+    if group is not None and not group.is_first:
+        follow_run(group, source, asked.config, to)
+        return
     if judging.compare:
         asked.require_features()
-    train_one = _quietly if as_json else _on_screen
+    make = make_run if group is None else partial(lead_run, group)
+    train_one = partial(_quietly if as_json else _on_screen, make)
     if judging.seeds is not None:
         _train_seeds(asked, to, judging, as_json, lambda *each: train_one(source, asked, *each))
         return
@@ -121,13 +152,19 @@ def _folder(asked: Asked, output: FolderOptions, preset: PresetOptions, judging:
     return output.out or Path("runs") / f"{asked.stem}-{asked.config.model}{preset.suffix}{suffix}{seeds}"
 
 
-def _quietly(source: Source, asked: Asked, config: Config, to: Destination) -> Run:
+def _destination(folder: Path, output: FolderOptions, group: Group | None) -> Destination:
+    """Where the run goes; processes that torchrun has started again continue what they had begun."""
+    again = group is not None and group.any(num_restarts() > 0)
+    return Destination(folder, output.overwrite, output.resume or again, output.checkpoint_every, output.log_to)
+
+
+def _quietly(make: MakeRun, source: Source, asked: Asked, config: Config, to: Destination) -> Run:
     """Train, and print nothing."""
     del asked
-    return make_run(source, config, to, QuietReporter())
+    return make(source, config, to, QuietReporter())
 
 
-def _on_screen(source: Source, asked: Asked, config: Config, to: Destination) -> Run:
+def _on_screen(make: MakeRun, source: Source, asked: Asked, config: Config, to: Destination) -> Run:
     """Train, and show the progress."""
     graph = asked.opened.graph
     cannot_tell = Job(config.view(asked.split.train), config).cannot_tell
@@ -137,7 +174,7 @@ def _on_screen(source: Source, asked: Asked, config: Config, to: Destination) ->
         *([cannot_tell] if cannot_tell else []),
     ]
     with ScreenReporter(config, to, lines) as reporter:
-        run = make_run(source, config, to, reporter)
+        run = make(source, config, to, reporter)
     if reporter.trained:
         note(f"trained {config.model.upper()} in {run.facts.seconds:.1f} s, saved in {to.folder}")
         for picture in (to.folder / f"{kind}.png" for kind in PICTURES):

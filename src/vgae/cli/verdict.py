@@ -13,6 +13,7 @@ from vgae.evaluation.evaluate import RowScorer
 from vgae.graph.features import normalize, row_lengths
 from vgae.io.catalog import DATASETS
 from vgae.options import as_arguments
+from vgae.parallel.environment import in_group
 from vgae.report.collapse import collapse_sentence
 from vgae.report.console import print_table
 from vgae.report.verdict import Hints, Verdict, judge
@@ -47,7 +48,7 @@ class Asked(AskedGraph):
         train_line = ["train", self.graph, *self._paper(), *as_arguments(self.config)]
         return replace(
             self.hints_for(uses_features=self.config.features),
-            compare=same_command("--compare", "--resume"),
+            compare=None if in_group() else same_command("--compare", "--resume"),
             variants={
                 name: self.line(
                     *train_line, *change, out=f"runs/{self.stem}-{self.config.model}-{change[-1].strip('-')}"

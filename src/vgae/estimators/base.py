@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy.typing as npt
 import torch
@@ -27,10 +27,11 @@ from vgae.graph.split import HeldOut, LinkSplit
 from vgae.io.plain import as_path
 from vgae.model.spec import FAMILIES, find
 from vgae.runs.baseline_run import BaselineRun
-from vgae.runs.checkpoint import FolderCheckpointer
 from vgae.runs.files import read_any_run
 from vgae.runs.fingerprint import Fingerprint
 from vgae.runs.folder import new_run_folder
+from vgae.runs.group_checkpoint import checkpointer_for
+from vgae.runs.make_together import require_same_training
 from vgae.runs.run import Run
 from vgae.train.callbacks import Callbacks, Warnings, callbacks_of
 from vgae.train.config import Config, choose_device, own_part
@@ -40,6 +41,9 @@ from vgae.train.named import preset_values
 from vgae.train.plan import fitted, require_room
 from vgae.train.progress import ProgressBar
 from vgae.train.tuned import can_try_features, try_features, tuned
+
+if TYPE_CHECKING:
+    from vgae.parallel.group import Group
 
 _NESTED = tuple(f"{family}__" for family in FAMILIES)
 
@@ -124,6 +128,7 @@ class AutoEncoderEstimator(PairClassifier, OptionsEstimator, options=Config, wit
         checkpoint: str | Path | None = None,
         checkpoint_every: float | None = None,
         callbacks: Any = None,
+        group: Group | None = None,
     ) -> Self:
         """Train on a graph: a `Graph`, or whatever one of its constructors takes (edges, SciPy, NetworkX, PyG, frames).
 
@@ -138,24 +143,34 @@ class AutoEncoderEstimator(PairClassifier, OptionsEstimator, options=Config, wit
 
         `callbacks` follow the training: one or several, each a `vgae.callbacks.Callback`, such as `TensorBoard`, or a
         function that is called with each logged iteration.
+
+        `group` has every process of a group train its part of the nodes (`vgae.parallel.joined`, docs/scale.md). All of
+        them call this with the same parameters and the same graph; the model is then fitted in the first of them.
         """
         config, others = self._config(), callbacks_of(callbacks)
         graph, validation = training_of(graph, y, config, validation)
-        job = fitted(Job.of(graph, config, validation), checkpoints=checkpoint is not None)
+        job = Job.of(graph, config, validation)
+        if group is None:
+            job = fitted(job, checkpoints=checkpoint is not None)
         if job.cannot_tell:
             warnings.warn(f"{job.cannot_tell[0].upper()}{job.cannot_tell[1:]}.", UserWarning, stacklevel=2)
         folder = checkpoint_folder(checkpoint, checkpoint_every)
-        require_room(job, checkpoints=folder is not None)
+        leads = group is None or group.is_first
+        if group is None:
+            require_room(job, checkpoints=folder is not None)
+        else:
+            require_same_training(group, job)
         with ExitStack() as entered:
-            own = entered.enter_context(ProgressBar(job.config.iterations)) if self.progress else Warnings()
-            callback = Callbacks(own, *others)
+            shown = self.progress and leads
+            own = entered.enter_context(ProgressBar(job.config.iterations)) if shown else Warnings()
+            callback = Callbacks(own, *(others if leads else ()))
             checkpointer = None
             if folder is not None:
-                checkpointer = entered.enter_context(
-                    FolderCheckpointer(folder, Fingerprint.of(job), every=checkpoint_every, callback=callback)
-                )
-            trained = train(job, callback, checkpointer)
-        self.fitted_ = Fitted.of(Run.of(trained), None if folder is None else folder.resolve())
+                made = checkpointer_for(group, folder, Fingerprint.of(job), every=checkpoint_every, callback=callback)
+                checkpointer = entered.enter_context(made)
+            trained = train(job, callback, checkpointer, group=group)
+        if leads:
+            self.fitted_ = Fitted.of(Run.of(trained), None if folder is None else folder.resolve())
         return self
 
     def fit_transform(self, graph: Any, y: Any = None, *, validation: HeldOut | None = None) -> FloatArray:

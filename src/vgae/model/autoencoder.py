@@ -88,7 +88,8 @@ class Composition:
             decoder=self.decoder.build(self.latent_dim, generator),
         )
 
-    def outline(self, input_dim: int) -> AutoEncoder:
-        """The same with the shapes of its weights, and no memory for them."""
+    def outline(self, input_dim: int, generator: torch.Generator | None = None) -> AutoEncoder:
+        """The same with the shapes of its weights, and no memory for them; nothing is drawn."""
+        generator = generator or torch.Generator("cpu")
         with torch.device("meta"):
-            return self.build(input_dim, torch.Generator("cpu"))
+            return self.build(input_dim, generator)

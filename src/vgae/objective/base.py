@@ -69,7 +69,7 @@ class Objective:
         """The same at a posterior that is given."""
         z, kl = model.sample_with_kl(posterior, generator)
         reconstruction = self.reconstruction(model.decoder, z, generator, value=value)
-        kl = total_kl(model.kl(posterior, z, inputs) if kl is None else kl, z.shape, self.options.free_bits)
+        kl = self.total_kl(model.kl(posterior, z, inputs) if kl is None else kl, z.shape, value=value)
         return self._terms(reconstruction, kl, posterior, value=value, warmth=warmth)
 
     def _terms(
@@ -77,7 +77,15 @@ class Objective:
     ) -> LossTerms:
         """Both terms, weighted; of a posterior whose active dimensions are counted where values are asked for."""
         terms = self.weighting.terms(reconstruction, kl if warmth is None else warmth * kl)
-        return terms.with_active(num_active_dimensions(posterior)) if value else terms
+        return terms.with_active(self.num_active(posterior)) if value else terms
+
+    def total_kl(self, kl: Tensor, shape: Sequence[int], *, value: bool) -> Tensor:  # noqa: ARG002 - of those it costs
+        """Σ_i KL(q(z_i) ‖ p(z_i)) with its free bits; without `value` only its gradient is asked for."""
+        return total_kl(kl, shape, self.options.free_bits)
+
+    def num_active(self, posterior: Posterior) -> Tensor:
+        """How many dimensions are active."""
+        return num_active_dimensions(posterior)
 
 
 def total_kl(kl: Tensor, shape: Sequence[int], free_bits: float = 0.0) -> Tensor:

@@ -57,11 +57,7 @@ class SampledObjective(Objective):
         if with_variate and not decoder.factorised:
             raise InputError("control_variate: the decoder has no factors, which the control variate needs; use off.")
         self.num_negatives = num_negatives or num_pairs_for(graph, control_variate=with_variate)
-        self.num_zeros = graph.num_nodes**2 - graph.num_nodes - graph.num_arcs
-        if self.num_zeros == 0:
-            raise InputError(
-                "The graph links every pair of nodes: there are no zeros to sample; use the exact objective."
-            )
+        self.num_zeros = num_zeros_of(graph)
         given: Any = {"symmetric": decoder.symmetric, "device": device}
         self.variate = ControlVariate(self.num_zeros, self.num_negatives, device) if with_variate else None
         self.counted = Counted(weighting.positive_weight, None if observed.diagonal else 0.0, as_zeros=observed.soft)
@@ -102,3 +98,11 @@ class SampledObjective(Objective):
         if self.positives.zeros is None:
             return ones + zeros
         return ones + zeros + self.positives.zeros.to(logits.dtype) @ loss_at_zeros(logits)
+
+
+def num_zeros_of(graph: Graph) -> int:
+    """N₀ of a graph as the decoder sees it, which has to have some."""
+    number = graph.num_nodes**2 - graph.num_nodes - graph.num_arcs
+    if number == 0:
+        raise InputError("The graph links every pair of nodes: there are no zeros to sample; use the exact objective.")
+    return number

@@ -66,13 +66,13 @@ class AllPairs:
         wide = torch.promote_types(factors.q.dtype, torch.float32)
         with torch.no_grad():
             q = factors.q.to(wide)
-            squares = _products(q, q)
+            squares = products_of_rows(q, q)
             if factors.k is None:
                 rows = columns = squares + biases
                 diagonal = squares + sum(bias.to(wide) for bias in given if bias is not None)
             else:
                 k = factors.k.to(wide)
-                rows, columns = squares + biases, _products(k, k) + biases
+                rows, columns = squares + biases, products_of_rows(k, k) + biases
                 diagonal = factors.diagonal()
         return cls(factors, PowerSums.of(factors), diagonal, (rows, columns))
 
@@ -81,17 +81,26 @@ class AllPairs:
         """What sums are in."""
         return self.weights[0].dtype
 
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return self.factors.num_nodes
+
     @torch.no_grad()
     def means(self) -> Tensor:
         """E w, E w·s and E w·s² over all pairs of two nodes; the first and the last may be too large by rounding."""
         exact = 1 - ROUNDING * torch.finfo(self.dtype).eps
-        num_pairs = max(1, self.factors.num_nodes * (self.factors.num_nodes - 1))
-        everywhere, of_nodes = self.sums.weighted(*self.weights), self._of_nodes()
+        num_pairs = max(1, self.num_nodes * (self.num_nodes - 1))
+        everywhere, of_nodes = self.weighted_sums()
         everywhere[::2] -= exact * of_nodes[::2]
         everywhere[1] -= of_nodes[1]
         return everywhere / num_pairs
 
-    def _of_nodes(self) -> Tensor:
+    def weighted_sums(self) -> tuple[Tensor, Tensor]:
+        """Σ w, Σ w·s and Σ w·s² over all pairs, and over those of a node with itself; the first may be changed."""
+        return self.sums.weighted(*self.weights), self.of_nodes()
+
+    def of_nodes(self) -> Tensor:
         """Σ w, Σ w·s and Σ w·s² over the pairs of a node with itself."""
         s = self.diagonal.detach()
         if numba_suits(self.factors.q):
@@ -133,17 +142,12 @@ class ControlVariate:
     def learn(self, known: AllPairs, pairs: Tensor, logits: Tensor | None = None) -> None:
         """Take the means over this draw in place of the last one's, in the memory that there is."""
         found = known.factors.logits(pairs) if logits is None else logits.detach()
-        if numba_suits(known.factors.q):
-            means = import_module("vgae.ops.draw_kernels").weighted_means(pairs, found, known.weights)
-            self.means.copy_(means)
-            return
-        sources, targets = pairs.unbind(dim=1)
-        weight = (known.weights[0].index_select(0, sources) + known.weights[1].index_select(0, targets)).double()
-        s = found.double()
-        probability = s.sigmoid()
-        basis = torch.stack([torch.ones_like(s), s, s * s, probability, probability * s, probability**2])
-        for mean, part in zip(self.means, (slice(0, None, 2), slice(1, None, 2)), strict=True):
-            mean.copy_(basis[:, part] @ weight[part] / max(1, len(s[part])))
+        self.take(moments_of(known.weights, pairs, found, fused=numba_suits(known.factors.q)), len(pairs))
+
+    def take(self, moments: Tensor, num_pairs: int) -> None:
+        """Take the means by the sums over the two halves of a draw of so many pairs."""
+        for mean, sums, number in zip(self.means, moments, ((num_pairs + 1) // 2, num_pairs // 2), strict=True):
+            mean.copy_(sums / max(1, number))
 
     @torch.no_grad()
     def coefficients(self, known: AllPairs) -> tuple[Tensor, Tensor]:
@@ -157,6 +161,26 @@ class ControlVariate:
             found = torch.stack(_fitted(self.means, over_all, trust, torch))
         a, b = found.to(known.dtype)
         return a, b
+
+
+@torch.no_grad()
+def moments_of(
+    weights: tuple[Tensor, Tensor], pairs: Tensor, logits: Tensor, first: int = 0, *, fused: bool = False
+) -> Tensor:
+    """Sums of w, w·s, w·s², w·σ, w·σ·s and w·σ² over each half of some pairs (2×6), in double precision.
+
+    The halves are the pairs with even and with odd numbers, and `first` is the number of the first one. `fused` asks
+    for the kernel for the CPU.
+    """
+    if fused:
+        found: Tensor = import_module("vgae.ops.draw_kernels").weighted_moments(pairs, logits, weights, first)
+        return found
+    sources, targets = pairs.unbind(dim=1)
+    weight = (weights[0].index_select(0, sources) + weights[1].index_select(0, targets)).double()
+    s = logits.double()
+    probability = s.sigmoid()
+    basis = torch.stack([torch.ones_like(s), s, s * s, probability, probability * s, probability**2])
+    return torch.stack([basis[:, half::2] @ weight[half::2] for half in (first % 2, 1 - first % 2)])
 
 
 def _fitted(means: Any, over_all: Any, trust: float, library: Any) -> tuple[Any, Any]:
@@ -188,7 +212,7 @@ def _fitted(means: Any, over_all: Any, trust: float, library: Any) -> tuple[Any,
     return where(pays, level - slope * middle, 0.0), where(pays, slope / 2, 0.0)
 
 
-def _products(left: Tensor, right: Tensor) -> Tensor:
+def products_of_rows(left: Tensor, right: Tensor) -> Tensor:
     """The product of each row with the other's: as one of matrices, three times as fast as a sum of products."""
     return torch.bmm(left[:, None, :], right[:, :, None]).flatten()
 

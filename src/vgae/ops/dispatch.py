@@ -16,6 +16,7 @@ from torch import Tensor
 
 from vgae.errors import InputError
 from vgae.ops import reference
+from vgae.ops.factors import Factors
 from vgae.ops.sums import Sums
 
 IMPLEMENTATIONS = ("auto", "reference", "blocked", "numba", "triton")
@@ -70,7 +71,7 @@ def all_pairs_softplus(
     elif implementation == "numba":
         _require_numba(q)
     elif implementation == "auto":
-        implementation = "triton" if _triton_suits(q) else "numba" if _numba_suits(q) else "blocked"
+        implementation = fastest(q)
     gradient = torch.is_grad_enabled() and any(
         tensor is not None and tensor.requires_grad for tensor in (q, k, row_bias, column_bias)
     )
@@ -78,6 +79,25 @@ def all_pairs_softplus(
         q, k, row_bias, None if symmetric else column_bias, value, gradient, implementation, precision
     )[0]
     return result
+
+
+def fastest(q: Tensor, num_rows: int | None = None) -> str:
+    """The fastest implementation that can take such factors; of as many rows, where others have the rest of them."""
+    return "triton" if _triton_suits(q) else "numba" if _numba_suits(q, num_rows) else "blocked"
+
+
+def all_pairs_gradients(
+    factors: Factors, *, value: bool, gradient: bool, implementation: str, precision: str
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The sum over all pairs and its gradients in q, k, row_bias and column_bias, for whoever adds up several of them.
+
+    Empty where there is none: k=None means that logits are symmetric, with one bias for both ends.
+    """
+    column_bias = None if factors.k is None else factors.column_bias
+    given = factors.q, factors.k, factors.row_bias, column_bias
+    found: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+    found = torch.ops.vgae.all_pairs_softplus(*given, value, gradient, implementation, precision)
+    return found
 
 
 # By `define` and `impl`, because what `custom_op` wraps around an implementation imports PyTorch's compiler.
@@ -171,9 +191,9 @@ def _triton_suits(q: Tensor) -> bool:
     return HAS_TRITON and suited and q.device.type == "cuda" and len(q) <= LONGEST_FOR_TRITON
 
 
-def _numba_suits(q: Tensor) -> bool:
+def _numba_suits(q: Tensor, num_rows: int | None = None) -> bool:
     suited = q.dtype in (torch.float32, torch.bfloat16) and q.device.type == "cpu"
-    return HAS_NUMBA and suited and len(q) >= SHORTEST_FOR_NUMBA
+    return HAS_NUMBA and suited and (num_rows or len(q)) >= SHORTEST_FOR_NUMBA
 
 
 def _require_numba(q: Tensor) -> None:

@@ -17,10 +17,12 @@ Doubles = npt.NDArray[np.float64]
 PART = 2**14  # pairs that are found or described together, however many threads there are
 
 
-def entries_of(sources: Tensor, targets: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
+def entries_of(
+    sources: Tensor, targets: Tensor, shape: tuple[int, int]
+) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
     """Starts and columns of pairs that are in the order of their rows, and of the transpose; None of others."""
     rows, columns = (ends.to(torch.int32).contiguous().numpy() for ends in (sources, targets))
-    starts, other_starts, sorted_rows = (np.empty(size, np.int32) for size in (num_nodes + 1, num_nodes + 1, len(rows)))
+    starts, other_starts, sorted_rows = (np.empty(size, np.int32) for size in (shape[0] + 1, shape[1] + 1, len(rows)))
     if not _lay_out(rows, columns, starts, other_starts, sorted_rows):
         return None
     found = (torch.from_numpy(each) for each in (starts, columns, other_starts, sorted_rows))
@@ -39,6 +41,7 @@ def _lay_out(rows: Indices, columns: Indices, starts: Indices, other_starts: Ind
         other_starts[columns[place] + 1] += 1
     for node in range(len(starts) - 1):
         starts[node + 1] += starts[node]
+    for node in range(len(other_starts) - 1):
         other_starts[node + 1] += other_starts[node]
     free = other_starts[:-1].copy()
     for place in range(len(rows)):
@@ -48,10 +51,13 @@ def _lay_out(rows: Indices, columns: Indices, starts: Indices, other_starts: Ind
     return True
 
 
-def zeros_at(chosen: Tensor, starts: Tensor, columns: Tensor) -> Tensor:
-    """The pairs (M×2) of zeros, given by their numbers row by row, in order, where a matrix has these entries."""
+def zeros_at(chosen: Tensor, starts: Tensor, columns: Tensor, width: int) -> Tensor:
+    """The pairs (M×2) of zeros, given by their numbers row by row, in order, where a matrix has these entries.
+
+    `width` is how many columns it has.
+    """
     pairs = np.empty((2, len(chosen)), columns.numpy().dtype)
-    given = chosen.numpy(), starts.numpy(), columns.numpy()
+    given = chosen.numpy(), starts.numpy(), columns.numpy(), width
     num_parts = max(1, -(-len(chosen) // PART))
     parts = iter(range(num_parts))
 
@@ -64,13 +70,12 @@ def zeros_at(chosen: Tensor, starts: Tensor, columns: Tensor) -> Tensor:
 
 
 @compiled()
-def _row_of_zero(starts: Indices, zero: int) -> Any:
+def _row_of_zero(starts: Indices, width: int, zero: int) -> Any:
     """The row that a zero is in, by its number."""
-    num_nodes = np.int64(len(starts) - 1)
-    low, high = np.int64(0), num_nodes - 1
+    low, high = np.int64(0), np.int64(len(starts) - 2)
     while low < high:
         middle = (low + high) // 2
-        if (middle + 1) * num_nodes - np.int64(starts[middle + 1]) > zero:
+        if (middle + 1) * width - np.int64(starts[middle + 1]) > zero:
             high = middle
         else:
             low = middle + 1
@@ -78,19 +83,20 @@ def _row_of_zero(starts: Indices, zero: int) -> Any:
 
 
 @compiled()
-def _find_zeros(chosen: Indices, starts: Indices, columns: Indices, begin: int, end: int, pairs: Indices) -> None:
+def _find_zeros(
+    chosen: Indices, starts: Indices, columns: Indices, width: int, begin: int, end: int, pairs: Indices
+) -> None:
     """Rows are passed in order; within one, as many entries come before zero u as have at most u zeros before them."""
     if begin == end:
         return
-    num_nodes = np.int64(len(starts) - 1)
-    row = _row_of_zero(starts, chosen[begin])
-    until = (row + 1) * num_nodes - np.int64(starts[row + 1])  # zeros in the rows up to this one
+    row = _row_of_zero(starts, width, chosen[begin])
+    until = (row + 1) * width - np.int64(starts[row + 1])  # zeros in the rows up to this one
     for place in range(begin, end):
         while chosen[place] >= until:
             row += 1
-            until = (row + 1) * num_nodes - np.int64(starts[row + 1])
+            until = (row + 1) * width - np.int64(starts[row + 1])
         first, last = np.int64(starts[row]), np.int64(starts[row + 1])
-        rank = chosen[place] - (np.int64(row) * num_nodes - first)  # among the zeros of the row
+        rank = chosen[place] - (np.int64(row) * width - first)  # among the zeros of the row
         low, high = first, last
         while low < high:
             middle = (low + high) // 2
@@ -102,8 +108,11 @@ def _find_zeros(chosen: Indices, starts: Indices, columns: Indices, begin: int, 
         pairs[1, place] = rank + (low - first)
 
 
-def weighted_means(pairs: Tensor, logits: Tensor, weights: tuple[Tensor, Tensor]) -> Tensor:
-    """Means of w, w·s, w·s², w·σ, w·σ·s and w·σ² over each half of some pairs, every other one, in double precision."""
+def weighted_moments(pairs: Tensor, logits: Tensor, weights: tuple[Tensor, Tensor], first: int = 0) -> Tensor:
+    """Sums of w, w·s, w·s², w·σ, w·σ·s and w·σ² over each half of some pairs, every other one, in double precision.
+
+    `first` is the number of the first pair: those with an even one are the first half.
+    """
     sources, targets = (ends.contiguous().numpy() for ends in pairs.unbind(dim=1))
     s = logits.detach().to(weights[0].dtype).numpy()
     rows, columns = (weight.detach().numpy() for weight in weights)
@@ -117,8 +126,8 @@ def weighted_means(pairs: Tensor, logits: Tensor, weights: tuple[Tensor, Tensor]
             _add_moments(sources, targets, s, rows, columns, part * PART, min((part + 1) * PART, len(s)), sums[part])
 
     in_threads(work, threads)
-    halves = np.array([[max(1, (len(s) + 1) // 2)], [max(1, len(s) // 2)]])
-    return torch.from_numpy(sums.sum(axis=0) / halves)
+    total: Doubles = sums.sum(axis=0)
+    return torch.from_numpy(total[::-1].copy() if first % 2 else total)
 
 
 @compiled()

@@ -41,6 +41,7 @@ class Ones:
     """Entries of an N×N matrix by rows: those of row i are at `columns[starts[i]:starts[i + 1]]`, sorted.
 
     `labels` are in (0, 1], None where all are one. `transposed` has the same by columns; a symmetric matrix needs none.
+    Some rows of such a matrix have more columns than rows; entry (i, i) is on the diagonal there too.
     """
 
     starts: Tensor
@@ -48,6 +49,7 @@ class Ones:
     labels: Tensor | None = None
     transposed: Ones | None = None
     order: Tensor | None = None  # of pairs that a step has drawn: which of them each entry is; no row is long then
+    num_columns: int | None = None  # None: as many as rows
 
     @classmethod
     def of(cls, matrix: sp.csr_array, device: torch.device | str, *, symmetric: bool, labelled: bool = False) -> Ones:
@@ -63,8 +65,13 @@ class Ones:
 
     @property
     def num_nodes(self) -> int:
-        """N."""
+        """N, or how many rows there are."""
         return len(self.starts) - 1
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return self.num_nodes if self.num_columns is None else self.num_columns
 
     @cached_property
     def rows(self) -> Tensor:
@@ -75,12 +82,12 @@ class Ones:
     @property
     def num_zeros(self) -> int:
         """Cells that are no entries."""
-        return self.num_nodes**2 - len(self.columns)
+        return self.num_nodes * self.width - len(self.columns)
 
     @cached_property
     def zeros_before(self) -> Tensor:
         """How many cells that are no entries come before each entry, row by row."""
-        cells = self.rows.long() * self.num_nodes + self.columns
+        cells = self.rows.long() * self.width + self.columns
         return cells.sub_(torch.arange(len(cells), device=cells.device))
 
     @cached_property
@@ -144,19 +151,22 @@ def sum_at_pairs(
     `implementation` is `torch`, `numba` (for pairs in the order of their rows), `triton`, or `auto`.
     """
     sources, targets = pairs.unbind(dim=1)
+    num_columns = len(factors.columns)
     wide = torch.promote_types(factors.q.dtype, torch.float32)
     implementation = _fastest(factors.q) if implementation == "auto" else implementation
     if implementation == "triton":
         starts, columns, order = by_ends(sources, targets, factors.num_nodes)
-        starts_of_columns, rows, order_of_columns = by_ends(targets, sources, factors.num_nodes)
-        entries = Ones(starts, columns, transposed=Ones(starts_of_columns, rows, order=order_of_columns), order=order)
+        starts_of_columns, rows, order_of_columns = by_ends(targets, sources, num_columns)
+        transposed = Ones(starts_of_columns, rows, order=order_of_columns)
+        entries = Ones(starts, columns, transposed=transposed, order=order, num_columns=num_columns)
         counted = Counted(0.0, as_zeros=True, label=0.0)
         return _sums(factors, entries, counted, parabola, logits=True, implementation="triton")
     if implementation == "numba":
-        drawn = import_module("vgae.ops.draw_kernels").entries_of(sources, targets, factors.num_nodes)
+        shape = factors.num_nodes, num_columns
+        drawn = import_module("vgae.ops.draw_kernels").entries_of(sources, targets, shape)
         if drawn is not None:
             starts, columns, starts_of_columns, rows = drawn
-            entries = Ones(starts, columns, transposed=Ones(starts_of_columns, rows))
+            entries = Ones(starts, columns, transposed=Ones(starts_of_columns, rows), num_columns=num_columns)
             counted = Counted(0.0, as_zeros=True, label=0.0)
             return _sums(factors, entries, counted, parabola, logits=True, implementation="numba")
     logits = factors.logits(pairs)
@@ -185,8 +195,9 @@ def _sums(
     implementation: str = "auto",
 ) -> tuple[Tensor, Tensor]:
     q, k, row_bias, column_bias = factors.q, factors.k, factors.row_bias, factors.column_bias
-    if len(q) != ones.num_nodes or len(factors.columns) != ones.num_nodes:
-        raise InputError(f"factors: expected those of {ones.num_nodes} nodes, got {len(q)} and {len(factors.columns)}.")
+    if (len(q), len(factors.columns)) != (ones.num_nodes, ones.width):
+        expected = f"{ones.num_nodes} nodes" if ones.num_columns is None else f"{ones.num_nodes} and {ones.width} nodes"
+        raise InputError(f"factors: expected those of {expected}, got {len(q)} and {len(factors.columns)}.")
     check_implementation(implementation, q)
     if implementation == "auto":
         implementation = _fastest(q)
@@ -199,8 +210,9 @@ def _sums(
     mirrored = k is None and row_bias is column_bias
     if not mirrored:
         k = q if k is None else k
-    gradient = torch.is_grad_enabled() and any(
-        tensor is not None and tensor.requires_grad for tensor in (q, k, row_bias, column_bias)
+    of_rows, of_columns = (
+        torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in side)
+        for side in ((q, row_bias), (k, column_bias))
     )
     # Outside of compiled code the detour by the registered op takes as long as the sums on a small graph.
     op: Any = torch.ops.vgae.sum_at_entries if torch.compiler.is_compiling() else _SumAtEntries.apply
@@ -213,7 +225,7 @@ def _sums(
         *((None,) * 5 if ones.transposed is None else ones.transposed.pattern(implementation)),
         line,
         counted.numbers,
-        [counted.as_zeros, value, gradient, logits],
+        [counted.as_zeros, value, of_rows or of_columns, logits, mirrored or of_columns],
         implementation,
     )
     return found[0], found[5]
@@ -253,7 +265,8 @@ def _sum_at_entries(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The sum, its gradients in q, k, row_bias and column_bias, and the logits, empty where there are none.
 
-    k=None means k = q and one bias for both ends. Without starts by column the pattern is symmetric.
+    k=None means k = q and one bias for both ends. Without starts by column the pattern is symmetric. `flags` say
+    whether zeros count, and what is asked for: the value, gradients, logits, and gradients in k and column_bias too.
     """
     pattern = starts, columns, labels, rows, divided
     transposed = None
@@ -264,7 +277,7 @@ def _sum_at_entries(
     left, right = q.to(wide), None if k is None else k.to(wide)
     biases = [None if bias is None else bias.to(wide) for bias in (row_bias, column_bias)]
     sums_of = import_module(KERNELS[implementation]).sums_of if implementation in KERNELS else _sums_of
-    as_zeros, value, gradient, with_logits = flags
+    as_zeros, value, gradient, with_logits, of_columns = flags
     asked = as_zeros, value, gradient, with_logits
     nothing = q.new_empty(0)
     other, other_bias = (left, biases[0]) if right is None else (right, biases[1])
@@ -272,7 +285,9 @@ def _sum_at_entries(
     if not gradient:
         return total.to(dtype), nothing, nothing.clone(), nothing.clone(), nothing.clone(), logits.to(dtype)
     by_column, column_sums = by_row, row_sums
-    if right is not None or transposed is not None:
+    if not of_columns:
+        by_column, column_sums = torch.zeros_like(other), other.new_zeros(len(other))
+    elif right is not None or transposed is not None:
         swapped = (other, left, other_bias, biases[0])
         asked = as_zeros, False, True, False
         _, by_column, column_sums, _ = sums_of(swapped, transposed or pattern, parabola, numbers, asked)

@@ -26,15 +26,19 @@ BLOCK = 2**14  # rows that are scaled at a time on a CPU, so that they stay in i
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
-    """Rows of one side (N×d), their sum, and the sum of their outer products."""
+class Side:
+    """Rows of one side (N×d), their sum, and the sum of their outer products.
+
+    The sums may be over more rows than there are here, where other processes have them.
+    """
 
     rows: Tensor
     total: Tensor
     gram: Tensor
 
     @classmethod
-    def of(cls, rows: Tensor) -> _Side:
+    def of(cls, rows: Tensor) -> Side:
+        """Those of rows that are all here."""
         with torch.no_grad():
             return cls(rows, rows.sum(dim=0), rows.T @ rows)
 
@@ -53,8 +57,8 @@ class _Side:
 class PowerSums:
     """What the closed forms are made of; `left` is `right` where k = q and there are no biases."""
 
-    left: _Side
-    right: _Side
+    left: Side
+    right: Side
 
     @classmethod
     def of(cls, factors: Factors) -> PowerSums:
@@ -63,14 +67,14 @@ class PowerSums:
         if q.dtype == torch.bfloat16:
             q, k = q.float(), k.float()
         if factors.row_bias is None and factors.column_bias is None:
-            left = _Side.of(q)
-            return cls(left, left if factors.k is None else _Side.of(k))
+            left = Side.of(q)
+            return cls(left, left if factors.k is None else Side.of(k))
         one = q.new_ones(len(q), 1)
         row, column = (
             torch.zeros_like(one) if bias is None else bias.to(q.dtype)[:, None]
             for bias in (factors.row_bias, factors.column_bias)
         )
-        return cls(_Side.of(torch.cat([q, row, one], dim=1)), _Side.of(torch.cat([k, one, column], dim=1)))
+        return cls(Side.of(torch.cat([q, row, one], dim=1)), Side.of(torch.cat([k, one, column], dim=1)))
 
     @property
     def total(self) -> Tensor:
@@ -98,10 +102,15 @@ class PowerSums:
         of_columns = of_rows if mirrored else self.right.weighted(column_weights)
         left, right = self.left, self.right
         numbers = [*of_rows, *of_columns, left.total.double(), left.gram, right.total.double(), right.gram]
-        if numbers[0].device.type == "cpu":  # few numbers, for which PyTorch takes as long as for thousands
-            return torch.from_numpy(_weighted([each.numpy() for each in numbers], len(left.rows), len(right.rows), np))
-        found: Tensor = _weighted(numbers, len(left.rows), len(right.rows), torch)
-        return found
+        return weighted_sums(numbers, len(left.rows), len(right.rows))
+
+
+def weighted_sums(numbers: list[Tensor], height: int, width: int) -> Tensor:
+    """Σ_ij w_ij s_ijⁿ by the sums of either side, with weights and without, and how many rows each has."""
+    if numbers[0].device.type == "cpu":  # few numbers, for which PyTorch takes as long as for thousands
+        return torch.from_numpy(_weighted([each.numpy() for each in numbers], height, width, np))
+    found: Tensor = _weighted(numbers, height, width, torch)
+    return found
 
 
 def _weighted(numbers: list[Any], height: int, width: int, library: Any) -> Any:

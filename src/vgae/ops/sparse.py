@@ -27,7 +27,7 @@ LARGE = 2**24  # numbers of a dense matrix, which no cache holds: from here on i
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class SparseRows:
     """A sparse matrix by rows (CSR): row i holds `values[starts[i]:starts[i + 1]]` at `columns[…]`."""
 
     starts: Tensor
@@ -36,7 +36,8 @@ class _Rows:
     chunks: Chunks | None = None  # where Triton's kernels multiply: on a GPU
 
     @classmethod
-    def of(cls, matrix: sp.csr_array, device: torch.device) -> _Rows:
+    def of(cls, matrix: sp.csr_array, device: torch.device) -> SparseRows:
+        """Those of a matrix."""
         small = max(matrix.nnz, *matrix.shape) < 2**31
         kind = torch.int32 if small else torch.int64
         starts = torch.tensor(matrix.indptr, dtype=kind, device=device)
@@ -79,8 +80,8 @@ class SparseMatrix:
         matrix = sp.csr_array(matrix, dtype=np.float32)
         target = torch.device(device)
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-        self.rows = _Rows.of(matrix, target)
-        self.rows_of_transpose = self.rows if symmetric else _Rows.of(matrix.T.tocsr(), target)
+        self.rows = SparseRows.of(matrix, target)
+        self.rows_of_transpose = self.rows if symmetric else SparseRows.of(matrix.T.tocsr(), target)
 
     def with_values(self, values: Tensor) -> SparseMatrix:
         """The matrix with other values at the same places; those of a symmetric one have to be symmetric too."""

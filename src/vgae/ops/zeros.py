@@ -33,8 +33,8 @@ def sample_zeros(ones: Ones, num_pairs: int, generator: torch.Generator) -> Tens
 def zeros_among(ones: Ones, chosen: Tensor) -> Tensor:
     """The cells (M×2) that are no entries, by their numbers row by row, in order."""
     if HAS_NUMBA and chosen.device.type == "cpu" and ones.num_nodes >= SHORTEST_FOR_NUMBA:
-        found: Tensor = import_module("vgae.ops.draw_kernels").zeros_at(chosen, ones.starts, ones.columns)
+        found: Tensor = import_module("vgae.ops.draw_kernels").zeros_at(chosen, ones.starts, ones.columns, ones.width)
         return found
     cells = chosen + torch.searchsorted(ones.zeros_before, chosen, right=True)
-    sources = cells.div(ones.num_nodes, rounding_mode="floor")
-    return torch.stack([sources, cells - sources * ones.num_nodes]).T
+    sources = cells.div(ones.width, rounding_mode="floor")
+    return torch.stack([sources, cells - sources * ones.width]).T

@@ -6,7 +6,8 @@
 
 The tensors are written first, under a name of their own; then checkpoint.json is replaced in one step, and only then do
 the tensors of the checkpoint before go. A process that is killed at any moment leaves the one or the other. Nothing
-that is loaded can execute code.
+that is loaded can execute code. A group of processes (vgae.runs.group_checkpoint) has more files of tensors, and one
+checkpoint.json, which is written when all of them are there; vgae.runs.parts reads both kinds.
 
 A checkpoint that cannot be written, for want of room on the disk or for any other reason, does not end the training:
 training continues, warns once, and tries again when the next one is due.
@@ -19,43 +20,41 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load as deserialize
 from safetensors.torch import save as serialize
-from torch import Tensor
 
 from vgae.errors import InputError, TrainingError
 from vgae.io.atomic import atomic_write, make_folder, sync_folder
 from vgae.io.json_files import hash_json, read_json, write_json
-from vgae.io.plain import read_plain
 from vgae.options import number
-from vgae.runs.checks import HEADER, check_history, check_keys, check_version, is_number
+from vgae.runs.checks import check_history, check_keys, check_version, is_number
 from vgae.runs.fingerprint import Fingerprint, require_no_difference
 from vgae.runs.lock import locked
+from vgae.runs.parts import MOST_THREADS, Parts, num_bytes_of, read_state_tensors, state_name
 from vgae.runs.schedule import Schedule
 from vgae.train.callbacks import Callback, Checkpointer, Warnings
 from vgae.train.interrupt import StopRequest
-from vgae.train.state import Layout, Layouts, TrainingState
+from vgae.train.state import Layouts, Sharding, TrainingState
 from vgae.train.threads import same_threads
 from vgae.version import __version__
 from vgae.visible import visible
+from vgae.words import count
 
-FORMAT = 1
+FORMAT, FORMAT_IN_PARTS = 1, 2
 DESCRIPTION = "checkpoint.json"
 LOCK = "vgae.lock"
 OLD_LOCK = "lock"  # of versions before 0.2, which a process that was killed has left
-STORED = r"(checkpoint\.json|(state|fold)-\d+\.safetensors)"  # folds are those of a stack
+STORED = r"(checkpoint\.json|(state|fold)-\d+(-\d+)?\.safetensors)"  # folds are those of a stack
 OWN_NAME = re.compile(rf"{re.escape(LOCK)}|{STORED}|\.{STORED}\..*")  # the last are temporary
 KEYS = {"format", "vgae", "torch", "owner", "iteration", "seconds", "objective", "objective_reason"}
 KEYS |= {"best_iteration", "best_score", "history", "sha256", "hash"}
 LARGEST_STEP = 2**24  # Adam counts in float32, which counts no further
-MOST_THREADS = 2**16
 
 
 @contextmanager
@@ -92,6 +91,8 @@ class FolderCheckpointer(Checkpointer):
     diverges takes its checkpoints with it. `is_locked` says that whoever makes this holds the folder's lock already.
     """
 
+    num_processes = 1
+
     def __init__(
         self,
         folder: Path,
@@ -109,7 +110,7 @@ class FolderCheckpointer(Checkpointer):
         self.open = ExitStack()
         self.schedule = Schedule(every=self.every, clock=clock)
         self.last: Callable[[], TrainingState] | None = None
-        self.is_failing = False
+        self.is_failing = self.has_warned = False
 
     def __enter__(self) -> Self:
         self.open.enter_context(writing_to(self.folder, "checkpoints", is_locked=self.is_locked))
@@ -120,23 +121,36 @@ class FolderCheckpointer(Checkpointer):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, TrainingError):
-            remove_checkpoint(self.folder)
+            self._remove()
         self.open.close()
+
+    def _remove(self) -> None:
+        remove_checkpoint(self.folder)
 
     def load(self, layouts: Layouts) -> TrainingState | None:
         """The state that is saved in the folder, checked; None if there is none."""
         self.schedule = Schedule(max(map(num_bytes_of, layouts.values())), every=self.every, clock=self.clock)
         if not has_checkpoint(self.folder):
             return None
-        state = read_checkpoint(self.folder, self.fingerprint, layouts)
-        if self.fingerprint.device == "cpu":
-            self.open.enter_context(same_threads(state.threads, self.callback))
-        return state
+        return self._continued(read_checkpoint(self.folder, self.fingerprint, layouts))
+
+    def _continued(self, found: SavedState) -> TrainingState:
+        """The state to continue from, with as many threads as there were, or a warning that bits may differ."""
+        if found.num_processes != self.num_processes and not self.has_warned:
+            self.has_warned = True
+            self.callback.on_warning(
+                f"this training had {count(found.num_processes, 'process', 'processes')} before and has "
+                f"{self.num_processes} now: its result may differ in the last bits"
+            )
+        if found.num_processes == self.num_processes and self.fingerprint.device == "cpu":
+            self.open.enter_context(same_threads(found.state.threads, self.callback))
+        return found.state
 
     def after_iteration(self, snapshot: Callable[[], TrainingState]) -> None:
         """Write a checkpoint if one is due or Ctrl-C was pressed."""
         self.last = snapshot
-        if not self.stop.asked and not self.schedule.due():
+        stops, is_due = self._agreed()
+        if not stops and not is_due:
             return
         if self.fingerprint.device == "cuda":
             torch.cuda.synchronize()  # the steps that are still under way are not what writing costs
@@ -144,8 +158,12 @@ class FolderCheckpointer(Checkpointer):
         state = snapshot()
         self._write(state)
         self.schedule.wrote(self.clock() - began)
-        if self.stop.asked:
+        if stops:
             raise KeyboardInterrupt(f"Training was stopped after iteration {state.iteration}.")
+
+    def _agreed(self) -> tuple[bool, bool]:
+        """Whether training is to stop, and whether a checkpoint is due."""
+        return self.stop.asked, self.schedule.due()
 
     def save_last(self) -> bool:
         """Write the state after the last iteration unless it is saved already; whether it is saved then.
@@ -164,17 +182,20 @@ class FolderCheckpointer(Checkpointer):
         try:
             write_checkpoint(self.folder, self.fingerprint, state)
         except OSError as error:
-            if not self.is_failing:
-                self.callback.on_warning(
-                    f"{self.folder}: the checkpoint after iteration {state.iteration} cannot be written "
-                    f"({error.strerror}); training continues without it, and tries again later"
-                )
-            self.is_failing = True
-            return False
-        if self.is_failing:
+            return self._wrote(state, error.strerror or str(error))
+        return self._wrote(state)
+
+    def _wrote(self, state: TrainingState, failure: str | None = None) -> bool:
+        """Note how writing went, and warn when that has changed."""
+        if failure is not None and not self.is_failing:
+            self.callback.on_warning(
+                f"{self.folder}: the checkpoint after iteration {state.iteration} cannot be written "
+                f"({failure}); training continues without it, and tries again later"
+            )
+        if failure is None and self.is_failing:
             self.callback.on_warning(f"{self.folder}: checkpoints can be written again")
-        self.is_failing = False
-        return True
+        self.is_failing = failure is not None
+        return failure is None
 
 
 def check_pause(every: Any) -> float | None:
@@ -220,19 +241,20 @@ def is_finite(state: TrainingState) -> bool:
     return all(bool(torch.isfinite(tensor).all()) for tensor in weights)
 
 
-def write_checkpoint(folder: Path, fingerprint: Fingerprint, state: TrainingState) -> None:
-    """Save a state in place of the one before."""
+def write_checkpoint(folder: Path, fingerprint: Fingerprint, state: TrainingState, parts: Parts | None = None) -> None:
+    """Save a state in place of the one before; of a group, the tensors that all share, its parts being there."""
     tensors = serialize(state.tensors)
     content = {
-        "format": FORMAT,
+        "format": FORMAT if parts is None else FORMAT_IN_PARTS,
         "vgae": __version__,
         "torch": torch.__version__,
         "owner": fingerprint.to_json(),
         **{field.name: getattr(state, field.name) for field in fields(state) if field.name != "tensors"},
         "history": [entry.to_json() for entry in state.history],
         "sha256": hashlib.sha256(tensors).hexdigest(),
+        **({} if parts is None else {"parts": parts.to_json()}),
     }
-    name = _state_name(state.iteration)
+    name = state_name(state.iteration)
     try:
         with atomic_write(folder / name, durable=True, follow_links=False) as file:
             file.write(tensors)
@@ -244,13 +266,31 @@ def write_checkpoint(folder: Path, fingerprint: Fingerprint, state: TrainingStat
                 (folder / name).unlink(missing_ok=True)
         raise
     with suppress(OSError):
-        _remove(folder, all_but=(name, DESCRIPTION, LOCK))
+        of_parts = (state_name(state.iteration, part) for part in range(0 if parts is None else len(parts)))
+        _remove(folder, all_but=(name, DESCRIPTION, LOCK, *of_parts))
 
 
-def read_checkpoint(folder: Path, fingerprint: Fingerprint, layouts: Layouts) -> TrainingState:
-    """The state that is saved in a folder, if it is whole and of the training with this fingerprint."""
+@dataclass(frozen=True, eq=False)
+class SavedState:
+    """A state out of a checkpoint, and how many processes have saved it."""
+
+    state: TrainingState
+    num_processes: int
+
+
+def read_checkpoint(
+    folder: Path,
+    fingerprint: Fingerprint,
+    layouts: Layouts,
+    sharding: Sharding | None = None,
+    content: dict[str, Any] | None = None,
+) -> SavedState:
+    """The state that is saved in a folder, if it is whole and of the training with this fingerprint.
+
+    In a group (`sharding`) it has the rows of this process, and `content` is what checkpoint.json holds.
+    """
     try:
-        return _read(folder, fingerprint, layouts)
+        return _read(folder, fingerprint, layouts, sharding, content)
     except InputError as error:
         where = "" if visible(str(folder)) in str(error) else f"{folder}: "
         raise InputError(f"{where}{str(error).rstrip('.')}.") from None
@@ -260,18 +300,30 @@ def read_checkpoint(folder: Path, fingerprint: Fingerprint, layouts: Layouts) ->
         raise InputError(damaged(folder, str(error))) from None
 
 
-def _read(folder: Path, fingerprint: Fingerprint, layouts: Layouts) -> TrainingState:
+def read_description(folder: Path) -> dict[str, Any]:
+    """What checkpoint.json holds, unchecked."""
     try:
-        content = read_json(folder / DESCRIPTION, follow_links=False)
+        return read_json(folder / DESCRIPTION, follow_links=False)
     except InputError:
         raise InputError(damaged(folder, f"{DESCRIPTION} is not readable")) from None
-    if type(content.get("format")) is not int or content["format"] != FORMAT:
+
+
+def _read(
+    folder: Path,
+    fingerprint: Fingerprint,
+    layouts: Layouts,
+    sharding: Sharding | None,
+    content: dict[str, Any] | None,
+) -> SavedState:
+    content = read_description(folder) if content is None else content
+    if type(content.get("format")) is not int or content["format"] not in (FORMAT, FORMAT_IN_PARTS):
         raise InputError(f"{folder}: a checkpoint that this version of vgae does not read; --overwrite it.")
     check_version(content.get("vgae"))
     if isinstance(content.get("owner"), dict) and "stack" in content["owner"]:
         require_no_difference(["a stack, not a model"])
     try:
-        check_keys(content, KEYS, DESCRIPTION, optional=("threads",))  # not in those of earlier versions
+        in_parts = {"parts"} if content["format"] == FORMAT_IN_PARTS else set()
+        check_keys(content, KEYS | in_parts, DESCRIPTION, optional=("threads",))  # not in those of earlier versions
     except InputError as error:
         raise InputError(damaged(folder, str(error))) from None
     given_hash = content.pop("hash")
@@ -290,6 +342,11 @@ def _read(folder: Path, fingerprint: Fingerprint, layouts: Layouts) -> TrainingS
         raise ValueError(f"best_iteration {best_iteration!r}")
     if content["objective"] not in ("exact", "sampled") or not isinstance(content["objective_reason"], str):
         raise ValueError(f"objective {content['objective']!r}")
+    parts = Parts.from_json(content["parts"]) if in_parts else None
+    layout = layouts[content["objective"]]
+    threads = read_threads(content)
+    if parts is not None and sharding is not None and len(parts) == sharding.shards.size:
+        threads = parts.threads[sharding.shards.rank]
     state = TrainingState(
         iteration=iteration,
         seconds=max(0.0, seconds),
@@ -298,14 +355,14 @@ def _read(folder: Path, fingerprint: Fingerprint, layouts: Layouts) -> TrainingS
         best_iteration=best_iteration,
         best_score=best_score,
         history=history,
-        tensors=_read_tensors(folder / _state_name(iteration), content["sha256"], layouts[content["objective"]]),
-        threads=read_threads(content),
+        tensors=read_state_tensors(folder, iteration, content["sha256"], layout, parts, sharding),
+        threads=threads,
     )
     steps = {float(tensor) for name, tensor in state.tensors.items() if name.endswith(".step")}
     if steps != {float(min(iteration, LARGEST_STEP))} or not is_finite(state):
         raise ValueError("the tensors do not fit the iteration")
     torch.Generator(fingerprint.device).set_state(state.tensors["generator"])  # raises where it is none
-    return state
+    return SavedState(state, 1 if parts is None else len(parts))
 
 
 def read_threads(content: dict[str, Any]) -> int | None:
@@ -316,33 +373,11 @@ def read_threads(content: dict[str, Any]) -> int | None:
     return threads
 
 
-def _read_tensors(path: Path, sha256: str, layout: Layout) -> dict[str, Tensor]:
-    try:
-        data = read_plain(path, HEADER + num_bytes_of(layout))
-    except (InputError, FileNotFoundError):
-        raise ValueError(f"{path.name} is missing, a link, or larger than this model's state") from None
-    if hashlib.sha256(data).hexdigest() != sha256:
-        raise ValueError(f"{path.name} does not match its hash")
-    tensors = deserialize(data)
-    if {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()} != layout:
-        raise ValueError(f"{path.name} holds other tensors than this model has")
-    return {name: tensor.clone() for name, tensor in tensors.items()}  # into memory that is aligned as usual
-
-
-def num_bytes_of(layout: Layout) -> int:
-    """Bytes of all tensors of a state."""
-    return sum(shape.numel() * dtype.itemsize for shape, dtype in layout.values())
-
-
 def _remove(folder: Path, all_but: tuple[str, ...]) -> None:
     """Remove what checkpoints have left in a folder; whatever else is in it stays."""
     for path in folder.iterdir():
         if is_own(path) and path.name not in all_but:
             path.unlink()
-
-
-def _state_name(iteration: int) -> str:
-    return f"state-{iteration}.safetensors"
 
 
 def damaged(folder: Path, detail: str) -> str:

@@ -40,16 +40,20 @@ class Fingerprint:
         check_keys(values, (field.name for field in fields(cls)), "owner")
         return cls(**{**values, "config": Config.from_json(values["config"], trained_with=objective)})
 
+    def differences(self, other: Fingerprint) -> list[str]:
+        """In what this training differs from another."""
+        found = list(self.config.differences(other.config))
+        if self.device != other.device:
+            found.append(f"device {self.device}, not {other.device}")
+        if self.graph_hash != other.graph_hash:
+            found.append("another training graph")
+        if self.validation_hash != other.validation_hash:
+            found.append("other validation pairs")
+        return found
+
     def require_same(self, theirs: Fingerprint) -> None:
         """Refuse what belongs to another training, and say in what it differs."""
-        found = list(theirs.config.differences(self.config))
-        if theirs.device != self.device:
-            found.append(f"device {theirs.device}, not {self.device}")
-        if theirs.graph_hash != self.graph_hash:
-            found.append("another training graph")
-        if theirs.validation_hash != self.validation_hash:
-            found.append("other validation pairs")
-        require_no_difference(found)
+        require_no_difference(theirs.differences(self))
 
 
 def require_no_difference(found: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vgae.errors import InputError, SaveError
 from vgae.graph.split import LinkSplit
@@ -200,6 +200,15 @@ class SavedTraining:
 
     config: Config
     graph_hash: str  # of what the model saw of its training graph
+
+    def to_json(self) -> dict[str, Any]:
+        """As one process tells others."""
+        return {"config": self.config.to_json(), "graph_hash": self.graph_hash}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> SavedTraining:
+        """The inverse of `to_json`."""
+        return cls(Config(**values["config"]), values["graph_hash"])
 
 
 def saved_training(folder: Path) -> SavedTraining | None:

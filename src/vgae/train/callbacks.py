@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from vgae.errors import InputError
-from vgae.train.state import Layouts, LogEntry, TrainingState
+from vgae.train.state import Layouts, LogEntry, Sharding, TrainingState
 from vgae.words import shown
 
 
@@ -137,6 +137,9 @@ def reported(callback: Callback, options: dict[str, Any]) -> Iterator[None]:
 
 class Checkpointer:
     """Saves the state of a training, so that another process can continue it; this one saves nothing."""
+
+    def on_shards(self, sharding: Sharding) -> None:
+        """Called before `load` in a group of processes, each of which has only some rows of the state's tensors."""
 
     def load(self, layouts: Layouts) -> TrainingState | None:
         """The state to continue from, if there is one; its tensors are as laid out for its objective."""

@@ -67,8 +67,11 @@ def require_room(job: Job, *, checkpoints: bool = False) -> None:
     require_memory(workload(job, checkpoints=checkpoints), objectives_of(job), job.device, room_on(job.device))
 
 
-def decide(work: Workload, job: Job, rates: Rates | None = None) -> Choice:
-    """The objective of a training, and why; what the machine can do is measured unless it is given."""
+def decide(work: Workload, job: Job, rates: Rates | None = None, *, processes: int = 1) -> Choice:
+    """The objective of a training, and why; what the machine can do is measured unless it is given.
+
+    Several processes are taken to be as many times as fast as one.
+    """
     if job.config.objective != "auto":
         return Choice(job.config.objective, "as asked for")
     if job.config.batch_size is not None:
@@ -79,7 +82,12 @@ def decide(work: Workload, job: Job, rates: Rates | None = None) -> Choice:
         return Choice(
             "sampled", f"the decoder {job.config.value_of('decoder')} has no factors, which the exact one needs"
         )
-    return choose_objective(work, job.config.iterations, job.device, lambda: rates or measure(job, work, "exact"))
+    return choose_objective(
+        work,
+        job.config.iterations,
+        job.device,
+        lambda: (rates or measure(job, work, "exact")).times(processes),
+    )
 
 
 def plan_training(job: Job) -> Plan:

@@ -18,6 +18,8 @@ from vgae.objective.base import Objective
 from vgae.objective.batched import BatchedObjective
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
+from vgae.parallel.draws import RowGenerator
+from vgae.parallel.shards import Shards
 from vgae.train.job import Job, workload
 from vgae.train.step import Step
 
@@ -37,8 +39,21 @@ class Generators:
     @classmethod
     def of(cls, seed: int, device: torch.device) -> Generators:
         """Those of a seed."""
-        mixed = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
-        return cls(torch.Generator().manual_seed(seed), torch.Generator(device).manual_seed(mixed))
+        return cls(torch.Generator().manual_seed(seed), torch.Generator(device).manual_seed(noise_seed(seed)))
+
+    @classmethod
+    def of_rows(cls, seed: int, device: torch.device, shards: Shards, *, weights_by_node: bool) -> Generators:
+        """Those of a process that has the rows of some nodes, among them rows of weights that each node has."""
+        given = shards.num_nodes, shards.own
+        noise = RowGenerator.of(noise_seed(seed), device, *given)
+        if weights_by_node:
+            return cls(RowGenerator.of(seed, "cpu", *given), noise)
+        return cls(torch.Generator().manual_seed(seed), noise)
+
+
+def noise_seed(seed: int) -> int:
+    """The seed of the second source."""
+    return int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
 
 
 def first_step(job: Job, objective: str, generators: Generators) -> Step:

@@ -17,6 +17,7 @@ from vgae.model.autoencoder import AutoEncoder
 from vgae.objective.cost import Choice
 from vgae.objective.partition import STATE
 from vgae.objective.variate import MEANS
+from vgae.parallel.shards import Shards
 from vgae.train.adam import Adam
 from vgae.train.step import Step
 
@@ -61,6 +62,18 @@ class LogEntry:
             if not absent and not (type(value) in (int, float) and math.isfinite(value)):
                 raise ValueError(f"{name} {value!r} in the history")
         return entry
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """How the state of a training is divided among the processes of a group.
+
+    Of the tensors named in `names` each process has the rows of its own nodes, and layouts and snapshots have as many
+    rows; all others are the same in every process.
+    """
+
+    shards: Shards
+    names: frozenset[str]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from vgae.objective import cost
 from vgae.objective.base import Objective
 from vgae.objective.weighting import LossTerms
 from vgae.ops import pages
+from vgae.parallel.totals import SharedGradients
 from vgae.train.adam import Adam
 from vgae.train.config import Config
 
@@ -33,13 +34,16 @@ class Step:
         objective: Objective,
         generator: torch.Generator,
         config: Config,
+        shared: SharedGradients | None = None,
     ) -> None:
         self.model, self.inputs, self.objective, self.generator = model, inputs, objective, generator
         on_gpu = generator.device.type == "cuda"
         for weights in model.parameters():
             weights.data = pages.moved(weights.data)
         self.optimizer = Adam(model.named_parameters(), config.learning_rate)
-        self.recordable = on_gpu and inputs.num_nodes <= cost.LARGEST_RECORDED and config.batch_size is None
+        self.shared = shared  # in a group of processes
+        small = inputs.num_nodes <= cost.LARGEST_RECORDED
+        self.recordable = on_gpu and small and config.batch_size is None and shared is None
         self.stream = torch.cuda.Stream(generator.device) if self.recordable else None  # type: ignore[no-untyped-call]
         self.recorded: dict[bool, tuple[torch.cuda.CUDAGraph, LossTerms]] = {}
         self.has_run: set[bool] = set()
@@ -80,6 +84,8 @@ class Step:
         self.optimizer.zero_grad()
         terms = self.objective(self.model, self.inputs, self.generator, value=value, warmth=self.warmth)
         terms.total.backward()  # type: ignore[no-untyped-call]
+        if self.shared is not None:
+            self.shared.add_up()
         self.optimizer.step()
         return terms.detached()
 

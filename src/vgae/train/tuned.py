@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from vgae.errors import TrainingError
 from vgae.graph.graph import Graph
@@ -17,6 +18,9 @@ from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
 from vgae.train.presets import ENOUGH_TO_STOP, TRIAL_ITERATIONS, TRIAL_MARGIN, TUNED, TUNED_TO_STOP
+
+if TYPE_CHECKING:
+    from vgae.parallel.group import Group
 
 
 @dataclass(frozen=True)
@@ -45,18 +49,18 @@ def can_try_features(graph: Graph, validation: HeldOut | None) -> bool:
     return graph.features is not None and validation is not None and len(validation.links) >= ENOUGH_TO_STOP
 
 
-def try_features(graph: Graph, validation: HeldOut, config: Config) -> Trial:
-    """Train twice for a short time, with features and without; nothing is saved."""
+def try_features(graph: Graph, validation: HeldOut, config: Config, group: Group | None = None) -> Trial:
+    """Train twice for a short time, with features and without, in this process or a group; nothing is saved."""
     short = replace(config, iterations=min(TRIAL_ITERATIONS, config.iterations), early_stopping=None, stop_by="scores")
     return Trial(
-        with_features=_best_score(graph, validation, replace(short, features=True)),
-        without=_best_score(graph, validation, replace(short, features=False)),
+        with_features=_best_score(graph, validation, replace(short, features=True), group),
+        without=_best_score(graph, validation, replace(short, features=False), group),
     )
 
 
-def _best_score(graph: Graph, validation: HeldOut, config: Config) -> float:
+def _best_score(graph: Graph, validation: HeldOut, config: Config, group: Group | None) -> float:
     try:
-        history = train(Job.of(graph, config, validation)).history
+        history = train(Job.of(graph, config, validation), group=group).history
     except TrainingError:  # it diverged
         return math.nan
     return max(

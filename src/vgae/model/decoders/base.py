@@ -14,6 +14,7 @@ prior, is drawn with the rest, and is there for a node that training has not see
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -26,6 +27,11 @@ from vgae.ops import Factors, LogitRows
 from vgae.options import option
 
 
+def mean_of_rows(z: Tensor) -> Tensor:
+    """The mean over nodes that are all here."""
+    return z.mean(dim=0)
+
+
 class Decoder(nn.Module):
     """What every decoder offers; `symmetric` promises logit_ij = logit_ji, `factorised` that there are factors."""
 
@@ -34,6 +40,7 @@ class Decoder(nn.Module):
     mirrored: bool = True  # whether symmetric factors have k = q and one bias, so that half of a sweep is enough
     numbers_per_pair: int = 0  # that a step holds for a single pair, beside the two embeddings
     likeness: str = "cosine"  # what `similar` gives: cosine, or nearness, 1 / (1 + distance)
+    mean_of: Callable[[Tensor], Tensor] = staticmethod(mean_of_rows)  # over all nodes, of which some may be elsewhere
 
     def factors(self, z: Tensor) -> Factors | None:
         """The factors at these embeddings, or None where there are none."""

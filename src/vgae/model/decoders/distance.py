@@ -43,7 +43,7 @@ class DistanceDecoder(Decoder):
 
     def factors(self, z: Tensor) -> Factors:
         """q = k = √(2s)·(z - its mean over the nodes), r = c = ½ (b - ‖q‖²)."""
-        centre = z.detach().mean(dim=0)  # whose gradient is zero, as no logit depends on it
+        centre = self.mean_of(z.detach())  # whose gradient is zero, as no logit depends on it
         q = (2**0.5 * (self.log_scale / 2).exp()) * (z - centre)
         bias = (self.bias - q.square().sum(dim=1)) / 2
         return Factors(q, None, bias, bias)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from vgae.model.inputs import EncoderInputs
 from vgae.model.spec import Spec
 from vgae.options import option
+from vgae.parallel.draws import RowGenerator
 
 DROPPED = 2.25  # columns for each that dropout is applied to: as it was, what is left, and which (a byte each)
 
@@ -90,7 +91,7 @@ class LayeredEncoder(Encoder):
     ) -> None:
         super().__init__()
         self.spec = spec
-        self.input_weight = glorot(*sizes, generator)
+        self.input_weight = glorot(*sizes, generator, of_inputs=True)
         between = range(spec.layers - 2)
         self.hidden_weights = nn.ParameterList([glorot(sizes[1], sizes[1], generator) for _ in between])
         self.head_weights = glorot_heads(sizes[1], heads, generator)
@@ -116,16 +117,25 @@ def hops_option(default: int) -> int:
     return hops
 
 
-def glorot(fan_in: int, fan_out: int, generator: torch.Generator) -> nn.Parameter:
-    """Weights from U(-b, b) with b = √(6 / (fan_in + fan_out))."""
+def glorot(fan_in: int, fan_out: int, generator: torch.Generator, *, of_inputs: bool = False) -> nn.Parameter:
+    """Weights from U(-b, b) with b = √(6 / (fan_in + fan_out)).
+
+    Weights of inputs have a row for each node where there are no features: of those a generator by rows draws some.
+    """
     bound = (6.0 / (fan_in + fan_out)) ** 0.5
-    draws = torch.rand(fan_in, fan_out, generator=generator)
+    if of_inputs and isinstance(generator, RowGenerator):
+        draws = generator.uniform((len(generator.rows), fan_out))
+    else:
+        draws = torch.rand(fan_in, fan_out, generator=generator)
     return nn.Parameter(draws if draws.is_meta else (2 * draws - 1) * bound)  # on meta, arithmetic imports the compiler
 
 
-def glorot_heads(fan_in: int, heads: Mapping[str, int], generator: torch.Generator) -> nn.ParameterDict:
+def glorot_heads(
+    fan_in: int, heads: Mapping[str, int], generator: torch.Generator, *, of_inputs: bool = False
+) -> nn.ParameterDict:
     """Weights for each head, each by its own shape."""
-    return nn.ParameterDict({head: glorot(fan_in, width, generator) for head, width in heads.items()})
+    made = {head: glorot(fan_in, width, generator, of_inputs=of_inputs) for head, width in heads.items()}
+    return nn.ParameterDict(made)
 
 
 def side_by_side(weights: nn.ParameterDict) -> Tensor:

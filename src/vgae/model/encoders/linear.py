@@ -37,7 +37,7 @@ class LinearEncoder(Encoder):
     def __init__(self, spec: Linear, input_dim: int, heads: Mapping[str, int], generator: torch.Generator) -> None:
         super().__init__()
         self.spec = spec
-        self.head_weights = glorot_heads(input_dim, heads, generator)
+        self.head_weights = glorot_heads(input_dim, heads, generator, of_inputs=True)
 
     def forward(self, inputs: EncoderInputs) -> dict[str, Tensor]:
         """The output of each head, by name."""

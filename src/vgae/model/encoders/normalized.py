@@ -42,7 +42,7 @@ class NormalizedEncoder(Encoder):
         super().__init__()
         self.spec = spec
         self.first = next(iter(heads))  # weights are sorted by name
-        self.head_weights = glorot_heads(input_dim, heads, generator)
+        self.head_weights = glorot_heads(input_dim, heads, generator, of_inputs=True)
 
     def forward(self, inputs: EncoderInputs) -> dict[str, Tensor]:
         """The output of each head, by name."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from vgae.model.posteriors.base import PosteriorSpec
 from vgae.model.spec import register
 from vgae.ops.pages import empty, is_large
+from vgae.parallel.draws import RowGenerator
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -44,6 +45,8 @@ class NormalPosterior:
 
     def noise(self, generator: torch.Generator) -> Tensor:
         """ε ~ N(0, I) (N×d)."""
+        if isinstance(generator, RowGenerator):
+            return generator.normal(self.mean.shape, self.mean.dtype)
         if not is_large(self.mean):
             return torch.randn(self.mean.shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device)
         return empty(*self.mean.shape, dtype=self.mean.dtype).normal_(generator=generator)

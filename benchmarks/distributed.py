@@ -1,0 +1,240 @@
+"""Several processes beside one: time and memory of training steps, and scores.
+
+    speed    two processes of one thread each against one process of two threads: the ratio of their speeds, on Pubmed
+             with its features and on R-MAT graphs (ten links per node, numbered at random, which makes halos as large
+             as they get; no features), by both objectives. One step of ten has the value of the loss, as in training.
+    memory   the growth of the peak of each of four processes, as a share of one process's, on an R-MAT graph; modules,
+             kernels and the graph itself are there before
+    scores   AUC and AP on Cora's test links after 200 iterations, by one to four processes
+
+Contenders stay alive and take steps in turn, round by round, so that a busy moment of the machine hits both; what is
+told is the median of the ratios of rounds. Processes talk by gloo over the loopback.
+
+    python benchmarks/distributed.py speed [--datasets pubmed] [--nodes 100000] [--objectives exact] [--rounds 5]
+    python benchmarks/distributed.py memory [--nodes 300000]
+    python benchmarks/distributed.py scores [--iterations 200]
+"""
+
+import os
+
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # as in the command: threads that wait soon go to sleep
+os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+import torch.distributed as dist
+
+import vgae
+from vgae.evaluation.metrics import auc_and_ap
+from vgae.graph.synthetic import rmat
+from vgae.machine import describe_machine
+from vgae.parallel.group import Group
+from vgae.train.callbacks import Checkpointer
+from vgae.train.config import Config
+from vgae.train.job import Job
+from vgae.train.loop import train
+from vgae.train.setting import Alone, Setting
+from vgae.train.step import Step
+from vgae.train.together import Together
+
+AT_LEAST, AT_MOST = 0.85, 0.35  # speed, and memory per process
+SECONDS = 4.0  # of a round
+WARM_UP = 10_000  # nodes, so many that every process uses its kernels
+
+
+class Worker:
+    """What a process of a contender does."""
+
+    def __init__(self, group: Group | None) -> None:
+        self.group = group
+        self.steps: Step | None = None
+        self.taken = 0
+
+    def prepare(self, name: str, objective: str) -> None:
+        """Make the training of a graph ready, up to its first step."""
+        graph = graph_of(name)
+        setting = self._setting(graph, objective)
+        self.steps, self.taken = setting.first_step(objective), 0
+
+    def take(self, number: int) -> float:
+        """Seconds of as many steps."""
+        assert self.steps is not None  # noqa: S101
+        begun = time.perf_counter()
+        for _ in range(number):
+            self.taken += 1
+            self.steps(self.taken, value=self.taken % 10 == 1)
+        return time.perf_counter() - begun
+
+    def growth(self, name: str, objective: str) -> int:
+        """By how many bytes the peak of this process grows in a training, to its third step."""
+        self.prepare(f"rmat-{WARM_UP}", objective)  # loads whatever there is to load
+        self.take(2)
+        self.steps = None
+        setting = self._setting(graph_of(name), objective)
+        Path("/proc/self/clear_refs").write_text("5")  # the peak is what is there now
+        before = _status("VmRSS")
+        self.steps, self.taken = setting.first_step(objective), 0
+        self.take(3)
+        return _status("VmHWM") - before
+
+    def scores(self, options: dict[str, Any]) -> dict[str, float] | None:
+        """AUC and AP of a training on Cora, of the first process."""
+        split = vgae.split_links(vgae.load_dataset("cora"), seed=0)
+        trained = train(Job.of(split.train, Config(device="cpu", **options)), group=self.group)
+        if trained.nodes is not None:
+            return None
+        logits = trained.logits(split.test.pairs)
+        return auc_and_ap(logits[split.test.labels], logits[~split.test.labels])
+
+    def _setting(self, graph: vgae.Graph, objective: str) -> Setting:
+        job = Job.of(graph, Config(objective=objective, device="cpu"))
+        setting: Setting = Alone(job) if self.group is None else Together(job, self.group)
+        setting.require_memory(checkpoints=False)
+        setting.open(Checkpointer())
+        return setting
+
+
+class Contender:
+    """As many processes of as many threads, which do what they are asked together."""
+
+    def __init__(self, processes: int, threads: int = 1) -> None:
+        self.processes, self.threads = processes, threads
+
+    def __enter__(self) -> Self:
+        context, self.folder = get_context("spawn"), tempfile.TemporaryDirectory()
+        meeting = str(Path(self.folder.name) / "meeting")
+        self.started = []
+        for rank in range(self.processes):
+            ours, theirs = context.Pipe()
+            given = theirs, rank, self.processes, self.threads, meeting
+            process = context.Process(target=serve, args=given, daemon=True)
+            process.start()
+            self.started.append((process, ours))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for _, pipe in self.started:
+            pipe.send(None)
+        for process, _ in self.started:
+            process.join(30)
+        self.folder.cleanup()
+
+    def ask(self, work: Callable[..., Any], *given: Any) -> list[Any]:
+        """What each process answers."""
+        for _, pipe in self.started:
+            pipe.send((work.__name__, given))
+        return [pipe.recv() for _, pipe in self.started]
+
+
+def serve(pipe: Connection, rank: int, size: int, threads: int, meeting: str) -> None:
+    """A process of a contender."""
+    torch.set_num_threads(threads)
+    group = None
+    if size > 1:
+        dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=size)
+        group = Group("cpu")
+    worker = Worker(group)
+    while (task := pipe.recv()) is not None:
+        name, given = task
+        pipe.send(getattr(worker, name)(*given))
+
+
+def graph_of(name: str) -> vgae.Graph:
+    """A dataset, or a generated graph of as many nodes."""
+    kind, _, size = name.partition("-")
+    return rmat(int(size), 10 * int(size), seed=0) if kind == "rmat" else vgae.load_dataset(name)
+
+
+def _status(key: str) -> int:
+    """A number of this process's memory, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{key}:"))
+
+
+def load() -> str:
+    """How busy the machine is."""
+    return f"load {os.getloadavg()[0]:.1f}"
+
+
+def speed(options: argparse.Namespace) -> None:
+    print(f"{'':24}{'one process':>14}{'two processes':>15}{'speed':>8}{'rounds':>22}")
+    for name in [*options.datasets, *(f"rmat-{number}" for number in options.nodes)]:
+        for objective in options.objectives:
+            with Contender(1, threads=2) as one, Contender(2) as two:
+                for each in (one, two):
+                    each.ask(Worker.prepare, name, objective)
+                    each.ask(Worker.take, 2)
+                number = max(2, round(SECONDS / max(one.ask(Worker.take, 2)) * 2))
+                rounds = [
+                    [max(each.ask(Worker.take, number)) / number for each in (one, two)] for _ in range(options.rounds)
+                ]
+            alone, together = (statistics.median(each) for each in zip(*rounds, strict=True))
+            ratios = [first / second for first, second in rounds]
+            ratio = statistics.median(ratios)
+            spread = f"{min(ratios):.2f} to {max(ratios):.2f}, {load()}"
+            verdict = "" if ratio >= AT_LEAST else f"  below {AT_LEAST}"
+            title = f"{name}, {objective}"
+            print(
+                f"{title:24}{1000 * alone:11.1f} ms{1000 * together:12.1f} ms{ratio:8.2f}{spread:>25}{verdict}",
+                flush=True,
+            )
+
+
+def memory(options: argparse.Namespace) -> None:
+    print(f"{'':24}{'one process':>14}{'each of four':>15}{'share':>8}")
+    for number in options.nodes:
+        for objective in options.objectives:
+            found = []
+            for processes in (1, 4):
+                with Contender(processes) as contender:
+                    found.append(max(contender.ask(Worker.growth, f"rmat-{number}", objective)))
+            share = found[1] / found[0]
+            verdict = "" if share <= AT_MOST else f"  above {AT_MOST}"
+            title = f"rmat-{number}, {objective}"
+            print(f"{title:24}{found[0] / 1e6:11.0f} MB{found[1] / 1e6:12.0f} MB{share:8.2f}{verdict}", flush=True)
+
+
+def scores(options: argparse.Namespace) -> None:
+    print(f"{'Cora, AUC / AP':28}" + "".join(f"{f'{number}':>16}" for number in range(1, 5)))
+    trainings = [
+        {"model": model, "features": features, "objective": objective, "iterations": options.iterations}
+        for model in ("gae", "vgae")
+        for features in (True, False)
+        for objective in options.objectives
+    ]
+    found: list[list[dict[str, float]]] = []
+    for processes in range(1, 5):
+        with Contender(processes) as contender:
+            found.append([contender.ask(Worker.scores, each)[0] for each in trainings])
+    for training, row in zip(trainings, zip(*found, strict=True), strict=True):
+        title = f"{training['model']}{'' if training['features'] else '*'}, {training['objective']}"
+        cells = [f"{100 * each['auc']:.2f} / {100 * each['ap']:.2f}" for each in row]
+        print(f"{title:28}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Several processes beside one.")
+    parser.add_argument("what", choices=["speed", "memory", "scores"])
+    parser.add_argument("--datasets", nargs="*", default=["pubmed"])
+    parser.add_argument("--nodes", nargs="*", type=int, default=None)
+    parser.add_argument("--objectives", nargs="*", default=["exact", "sampled"])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--iterations", type=int, default=200)
+    options = parser.parse_args()
+    if options.nodes is None:
+        options.nodes = [300_000] if options.what == "memory" else [100_000]
+    print(f"{describe_machine()} · {load()}")
+    {"speed": speed, "memory": memory, "scores": scores}[options.what](options)
+
+
+if __name__ == "__main__":
+    main()

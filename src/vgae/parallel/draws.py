@@ -1,0 +1,88 @@
+"""Draws for all nodes of which a process keeps those of its own: the same numbers as one process would draw.
+
+A generator of the CPU gives one number after the other, so that draws can be made in pieces, and what others have is
+passed over: uniform numbers one by one, normal ones sixteen at a time, as PyTorch makes them of as many uniform ones.
+If their number is not a multiple of sixteen, the last sixteen are drawn again. Pieces are therefore multiples of
+sixteen, and what is left at the end is never less. On a GPU a draw depends on its size: it is made whole, and cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+
+import torch
+from torch import Tensor
+
+TOGETHER = 16  # normal numbers that are made together
+PIECE = 2**20  # numbers that are drawn at a time
+
+
+class RowGenerator(torch.Generator):
+    """A generator for some rows of N; whatever is not drawn by rows is drawn as by any other."""
+
+    num_rows: int
+    rows: range
+
+    @classmethod
+    def of(cls, seed: int, device: torch.device | str, num_rows: int, rows: range) -> RowGenerator:
+        """One with a seed, for rows that there are N of."""
+        made = cls(device)
+        made.manual_seed(seed)
+        made.num_rows, made.rows = num_rows, rows
+        return made
+
+    def uniform(self, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> Tensor:
+        """Own rows of N×… numbers from U(0, 1)."""
+        return self._drawn(Tensor.uniform_, shape, dtype, self.rows, self.num_rows, spare=0)
+
+    def normal(self, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> Tensor:
+        """Own rows of N×… numbers from N(0, 1)."""
+        return self._drawn(Tensor.normal_, shape, dtype, self.rows, self.num_rows, spare=TOGETHER)
+
+    def some(self, kept: range, total: int, dtype: torch.dtype) -> Tensor:
+        """Some of as many numbers from U(0, 1)."""
+        return self._drawn(Tensor.uniform_, (len(kept),), dtype, kept, total, spare=0)
+
+    def _drawn(
+        self,
+        fill: Callable[..., Tensor],
+        shape: Sequence[int],
+        dtype: torch.dtype,
+        rows: range,
+        num_rows: int,
+        spare: int,
+    ) -> Tensor:
+        """Rows out of a draw of as many; `spare` numbers are drawn again where the last are not complete."""
+        width = prod(shape[1:])
+        if self.device.type != "cpu":
+            whole = torch.empty(num_rows, *shape[1:], dtype=dtype, device=self.device)
+            return fill(whole, generator=self)[rows.start : rows.stop].clone()
+        out = torch.empty(len(rows), *shape[1:], dtype=dtype)
+        if out.is_meta:
+            return out
+        flat, first = out.view(-1), rows.start * width
+        room = torch.empty(min(PIECE + TOGETHER, num_rows * width + TOGETHER), dtype=dtype)
+        for begin, end in _pieces(num_rows * width):
+            low, high = max(begin, first), min(end, first + len(flat))
+            if low < high:
+                drawn = fill(room[: end - begin], generator=self)
+                flat[low - first : high - first] = drawn[low - begin : high - begin]
+                continue
+            again = spare if spare and (end - begin) % TOGETHER else 0
+            if spare and end - begin < TOGETHER:
+                fill(room[: end - begin], generator=self)  # so few are drawn in another way
+            else:
+                room[: end - begin + again].uniform_(generator=self)
+        return out
+
+
+def _pieces(total: int) -> Iterator[tuple[int, int]]:
+    """Where pieces of a draw begin and end."""
+    begin = 0
+    while begin < total:
+        end = begin + PIECE
+        if total - end < TOGETHER:
+            end = total
+        yield begin, end
+        begin = end
