@@ -121,7 +121,7 @@ def _index() -> str:
 
 def _page(of: Documented) -> str:
     thing = of.thing
-    parts = [f"# {of.path}"]
+    parts = [f"# {of.path if of.module == 'vgae' else of.name}"]
     if isinstance(thing, type):
         parts.append(_class(of, thing))
     else:

@@ -144,23 +144,21 @@ def _usage(title: str, command: Any) -> str:
 
 
 def _groups(command: Any) -> Iterator[tuple[str, list[Entry]]]:
-    """The options as the command's function takes them: by classes, whose docstrings are headings, and single ones."""
+    """The options as the command's function takes them: single ones, and classes, whose docstrings are headings."""
     function = inspect.unwrap(command.callback)
     hints = get_type_hints(function)
     annotations = {name: each.annotation for name, each in inspect.signature(command.callback).parameters.items()}
-    left = {each.name: each for each in command.params if each.param_type_name == "option"}
-    single = []
-    for name in inspect.signature(function).parameters:
+    options = {each.name: each for each in command.params if each.param_type_name == "option"}
+    names = inspect.signature(function).parameters
+    single = [Entry(options[name], annotations[name]) for name in names if name in options]
+    if single:
+        yield "Options", single
+    for name in names:
         kind = hints[name]
         if isinstance(kind, type) and issubclass(kind, Options):
-            names = {f"{name}_{each.name}": each for each in options_of(kind)}
-            entries = [Entry(left.pop(long), annotations[long], each) for long, each in names.items()]
-            if entries:
-                yield _heading(kind), entries
-        elif name in left:
-            single.append(Entry(left.pop(name), annotations[name]))
-    if single:
-        yield "Further options", single
+            long = {f"{name}_{each.name}": each for each in options_of(kind)}
+            if long:
+                yield _heading(kind), [Entry(options[key], annotations[key], each) for key, each in long.items()]
 
 
 def _kinds_in(annotation: Any) -> set[Any]:

@@ -52,13 +52,8 @@ def code(value: object) -> str:
     return f"`{value}`"
 
 
-def help_and_default(option: Option) -> tuple[str, str]:
-    """What an option is for, and its default in words; a default that the help explains is taken from there."""
-    return split_default(option.help, option.default)
-
-
 def split_default(text: str, default: Any) -> tuple[str, str]:
-    """The same of a help text and a value; the default is empty where there is none."""
+    """What an option is for, and its default in words, which the help may explain; empty where there is none."""
     found = _DEFAULT.search(text)
     if found:
         return text[: found.start()], " ".join(found["default"].split())
@@ -71,7 +66,7 @@ def option_table(options: Iterable[Option], first: str = "parameter") -> str:
     """Options as rows: name, default, what a value may be, what it is for."""
     rows = []
     for each in options:
-        text, default = help_and_default(each)
+        text, default = split_default(each.rule.help if each.name in FAMILIES else each.help, each.default)
         default = default or code(each.default)
         rows.append((code(each.name), default, allowed(each), escaped(text)))
     return table((first, "default", "may be", "what it is"), rows)
@@ -86,7 +81,8 @@ def allowed(option: Option) -> str:
         return f"a [part](../parts/{option.name}.md): its name, `name:option=value`, or an object; or `None`"
     if option.kind is bool:
         return "`True` or `False`" + (", or `None`" if option.optional else "")
-    return option.allowed.replace("or none", "or `None`").replace(str(2**16), "65,536")
+    words = option.allowed.replace("or none", "or `None`")
+    return re.sub(r"\d{5,}", lambda number: f"{int(number[0]):,}", words)
 
 
 def escaped(text: str) -> str:
