@@ -371,6 +371,43 @@ def test_it_can_be_used_without_a_pointer_and_without_sight(opened: Opened) -> N
     assert page.locator("#view-nodes tbody tr").count() == 60
 
 
+ACTIVE = "document.activeElement"
+
+
+def test_who_uses_the_keyboard_stays_where_they_were(opened: Opened) -> None:
+    page = opened.page
+    for control in ("#view-new th:nth-child(3) button", "#legend li:nth-child(2) button", "#legend input"):
+        page.focus(control)
+        page.keyboard.press("Space")
+        assert opened.ask(f"selector => document.querySelector(selector) === {ACTIVE}", control), control
+    page.focus("#view-new tbody tr:nth-child(2) button")
+    page.keyboard.press("Enter")
+    assert opened.ask(f"{ACTIVE}.id") == "view-pair"
+    page.focus("[aria-label='Swap the two nodes']")
+    page.keyboard.press("Enter")
+    assert opened.ask(f"{ACTIVE}.getAttribute('aria-label')") == "Swap the two nodes"
+    page.keyboard.press("Escape")
+    assert opened.ask(f"{ACTIVE}.id") == "view-node"
+    page.focus("#view-node button:text-is('All')")
+    page.keyboard.press("Enter")
+    assert opened.ask(f"[{ACTIVE}.textContent, {ACTIVE}.ariaPressed]") == ["All", "true"]
+    page.focus("#predicted li:last-child .go")  # to another node: its name is what comes next
+    page.keyboard.press("Enter")
+    assert opened.ask(f"[{ACTIVE}.id, {ACTIVE}.scrollTop]") == ["view-node", 0]
+    page.focus("#tab-nodes")
+    page.keyboard.press("Enter")
+    page.focus("[aria-label='Next page']")
+    page.keyboard.press("Enter")
+    assert opened.ask(f"document.querySelector('#view-nodes').contains({ACTIVE})")  # it is the last page
+
+
+def test_the_map_shows_that_it_has_the_keyboard(opened: Opened) -> None:
+    for _ in range(2):  # over the link that skips it
+        opened.page.keyboard.press("Tab")
+    assert opened.ask(f"{ACTIVE}.id") == "overlay"
+    assert opened.ask(f"getComputedStyle({ACTIVE}).outlineStyle") == "solid"
+
+
 def test_the_browser_refuses_whatever_would_leave_the_page(chromium: Any, path: Path) -> None:
     found = Opened(chromium, path)
     tried = """async () => {

@@ -16,6 +16,18 @@ function make(tag, properties = {}, ...children) {
   return element;
 }
 
+/** Put other children into an element. Whoever was at one of its controls is at the same one again, or else at the beginning. */
+function refill(parent, children, fresh = false) {
+  const controls = () => [...parent.querySelectorAll('button, input, select')].filter((each) => !each.disabled);
+  const nameOf = (control) => control.id || control.getAttribute('aria-label');
+  const held = document.activeElement, place = controls().indexOf(held);
+  parent.replaceChildren(...children);
+  if (place < 0) return;
+  const now = controls(), same = nameOf(held) ? now.find((each) => nameOf(each) === nameOf(held)) : now[place];
+  const next = (!fresh && same) || parent.closest('[tabindex]') || now[0];
+  if (next) next.focus({ preventScroll: true });
+}
+
 /** A drawing; `parts` are tags with their attributes. */
 function draw(box, className, parts) {
   const picture = document.createElementNS(SVG, 'svg');

@@ -48,17 +48,17 @@ function makeLegend(app) {
         aria: { pressed: String(!state.only || state.only.has(place)) }, on: { click: () => toggle(place, way.classes.length) },
       }, markOf(hueOf(way, place, state.theme), shapeOf(way, place, state.shapes)), named(each.name), make('span', { className: 'soft small' }, NUMBER.format(each.num)))));
       const shapes = make('label', { className: 'check' }, make('input', { type: 'checkbox', checked: state.shapes, on: { change: (event) => state.change({ shapes: event.target.checked }) } }), 'shapes');
-      card.replaceChildren(make('h3', {}, named(way.role === 'label' ? 'Label' : way.name), shapes), make('ul', {}, rows), strokes());
+      refill(card, [make('h3', {}, named(way.role === 'label' ? 'Label' : way.name), shapes), make('ul', {}, rows), strokes()]);
       return;
     }
     const ramp = make('canvas', { className: 'ramp', width: 264, height: 1, aria: { hidden: 'true' } });
     const context = ramp.getContext('2d');
     for (let x = 0; x < 264; x++) { context.fillStyle = `rgb(${rampAt(x / 263, state.theme)})`; context.fillRect(x, 0, 1, 1); }
     const note = way.logarithm ? 'on a logarithmic scale' : way.missing ? `${count(way.missing, 'node')} without a value in grey` : '';
-    card.replaceChildren(
+    refill(card, [
       make('h3', {}, named(way.role === 'degree' ? 'Degree (known links)' : way.name)), ramp,
       make('div', { className: 'ends small soft' }, make('span', {}, figure(way.low)), make('span', {}, note), make('span', {}, figure(way.high))), strokes(),
-    );
+    ]);
   }
 
   state.listen(['way', 'theme', 'shapes'], repaint);

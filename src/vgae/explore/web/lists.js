@@ -47,10 +47,10 @@ function makeNewLinks(app) {
     const order = sorted(rows, columns, sort);
     const save = () => saveCsv('new-links.csv', ['source', 'target', 'probability', 'logit', ...(app.meta.noise ? ['std'] : []), 'common_neighbours'],
       order.map((row) => [app.ids[row.i], app.ids[row.j], Number(row.p.toPrecision(6)), Number(row.logit.toPrecision(6)), ...(app.meta.noise ? [Number(row.std.toPrecision(6))] : []), row.common]), app.safe);
-    view.replaceChildren(make('div', { className: 'stack' },
+    refill(view, [make('div', { className: 'stack' },
       make('div', { className: 'block' }, make('h2', {}, 'Best new links'), make('p', { className: 'soft small' }, `The ${count(rows.length, 'pair')} of the whole graph that the model ranks highest and that ${rows.length === 1 ? 'is' : 'are'} not known. Choose one to see why.`)),
       make('div', { className: 'spread' }, make('button', { type: 'button', className: 'action', id: 'save-new', on: { click: save } }, 'Save as CSV'), safeBox(app)),
-      makeTable(columns, order, { caption: 'Best new links of the whole graph', sort, onSort: (next) => { sort = next; build(); }, rowClass: (row) => (state.chosen === row.i && state.second === row.j ? 'on' : '') })));
+      makeTable(columns, order, { caption: 'Best new links of the whole graph', sort, onSort: (next) => { sort = next; build(); }, rowClass: (row) => (state.chosen === row.i && state.second === row.j ? 'on' : '') }))]);
   }
   state.listen(['second'], build);
   build();
@@ -102,14 +102,14 @@ function makeNodeList(app) {
     const rows = rowsNow(), pages = Math.max(1, Math.ceil(rows.length / PAGE));
     page = Math.min(page, pages - 1);
     const turn = (by, label, words) => make('button', { type: 'button', className: 'action', disabled: page + by < 0 || page + by >= pages, aria: { label: words }, on: { click: () => { page += by; fill(); } } }, label);
-    body.replaceChildren(
+    refill(body, [
       makeTable(columns, rows.slice(page * PAGE, page * PAGE + PAGE), { caption: 'Nodes', sort, onSort: (next) => { sort = next; page = 0; fill(); }, rowClass: (row) => (row.place === state.chosen ? 'on' : '') }),
-      make('div', { className: 'pages small soft' }, turn(-1, '←', 'Previous page'), make('span', { attributes: { role: 'status' } }, `${count(rows.length, 'node')}, page ${page + 1} of ${pages}`), turn(1, '→', 'Next page')));
+      make('div', { className: 'pages small soft' }, turn(-1, '←', 'Previous page'), make('span', { attributes: { role: 'status' } }, `${count(rows.length, 'node')}, page ${page + 1} of ${pages}`), turn(1, '→', 'Next page'))]);
   }
 
   function build() {
-    view.replaceChildren(make('div', { className: 'stack' }, state.selection ? mixture() : make('div', { className: 'block' }, make('h2', {}, 'Nodes'), make('p', { className: 'soft small' }, 'All nodes as a list, in place of the map. The lasso narrows it down.')),
-      make('div', { className: 'block' }, filter, make('div', { className: 'spread' }, make('button', { type: 'button', className: 'action', id: 'save-nodes', on: { click: save } }, 'Save as CSV'), safeBox(app))), body));
+    refill(view, [make('div', { className: 'stack' }, state.selection ? mixture() : make('div', { className: 'block' }, make('h2', {}, 'Nodes'), make('p', { className: 'soft small' }, 'All nodes as a list, in place of the map. The lasso narrows it down.')),
+      make('div', { className: 'block' }, filter, make('div', { className: 'spread' }, make('button', { type: 'button', className: 'action', id: 'save-nodes', on: { click: save } }, 'Save as CSV'), safeBox(app))), body)]);
     fill();
   }
   let built = false;

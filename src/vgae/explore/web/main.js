@@ -15,12 +15,17 @@ function readTheme() {
 
 function makeTabs(app) {
   const { state } = app;
-  const show = () => TABS.forEach((name) => {
-    const tab = byId(`tab-${name}`), on = name === state.tab;
-    tab.setAttribute('aria-selected', String(on));
-    tab.tabIndex = on ? 0 : -1;
-    byId(`view-${name}`).hidden = !on;
-  });
+  const show = () => {
+    // Who was inside a view that goes away continues in the one that comes.
+    const within = TABS.some((name) => name !== state.tab && byId(`view-${name}`).contains(document.activeElement));
+    TABS.forEach((name) => {
+      const tab = byId(`tab-${name}`), on = name === state.tab;
+      tab.setAttribute('aria-selected', String(on));
+      tab.tabIndex = on ? 0 : -1;
+      byId(`view-${name}`).hidden = !on;
+    });
+    if (within) byId(`view-${state.tab}`).focus({ preventScroll: true });
+  };
   TABS.forEach((name, place) => {
     byId(`tab-${name}`).addEventListener('click', () => state.change({ tab: name }));
     byId(`tab-${name}`).addEventListener('keydown', (event) => {

@@ -51,7 +51,7 @@ const BADGES = { train: ['known', 'known'], held_out: ['held out', 'held'], no: 
 function linkRow(app, other, p, std, known, open) {
   const badge = BADGES[known];
   const point = (node) => () => app.state.change({ hovered: node });
-  return make('li', { on: { pointerenter: point(other), pointerleave: point(null) } },
+  return make('li', { on: { pointerenter: point(other), pointerleave: point(null), focusin: point(other), focusout: point(null) } },
     make('button', { type: 'button', className: 'open', title: 'Look at this pair', on: { click: open } },
       make('span', { className: 'who' }, named(app.ids[other]), badge && make('span', { className: `badge ${badge[1]}` }, badge[0])),
       make('span', { className: 'number' }, percent(p), std === null ? null : make('small', {}, ` ${plusMinus(std)}`)),
@@ -100,22 +100,22 @@ function makeNodePanel(app) {
   }
 
   function build() {
-    const i = state.chosen;
+    const i = state.chosen, fresh = shown !== i;
     shown = i;
     if (i === null) {
       parts = null;
-      view.replaceChildren(make('div', { className: 'empty' }, make('p', {}, 'Choose a node: click on the map, search by id, or take one from the tab Nodes.'), make('p', {}, 'Its known links are drawn, and those that the model predicts, with their probabilities.')));
+      refill(view, [make('div', { className: 'empty' }, make('p', {}, 'Choose a node: click on the map, search by id, or take one from the tab Nodes.'), make('p', {}, 'Its known links are drawn, and those that the model predicts, with their probabilities.'))]);
       return;
     }
     const slider = make('input', { type: 'range', min: '0', max: String(STEPS), id: 'threshold', on: { input: (event) => state.change({ threshold: toThreshold(Number(event.target.value)) }) } });
     parts = { slider, list: make('ul', { className: 'links', id: 'predicted' }), words: make('h3', { attributes: { role: 'status' } }), threshold: make('span', { className: 'number' }), chart: make('div'), none: make('div') };
     const features = topFeatures(app, i, 12), facts = [['Known links', degreeWords(app, i)], ...factsOf(app, i)];
     const controls = make('div', { className: 'spread' });
-    const refresh = () => controls.replaceChildren(
+    const refresh = () => refill(controls, [
       choice('Which links', [['new', 'New'], ['known', 'Known'], ['all', 'All']], state.wanted, (wanted) => { state.change({ wanted, threshold: wanted === 'known' ? 0 : state.threshold }); refresh(); }),
-      app.meta.symmetric ? '' : choice('Direction', [['out', 'Outgoing →'], ['in', '← Incoming']], state.direction, (direction) => { state.change({ direction }); refresh(); }));
+      app.meta.symmetric ? '' : choice('Direction', [['out', 'Outgoing →'], ['in', '← Incoming']], state.direction, (direction) => { state.change({ direction }); refresh(); })]);
     refresh();
-    view.replaceChildren(make('div', { className: 'stack' },
+    refill(view, [make('div', { className: 'stack' },
       make('div', { className: 'block' }, make('h2', { className: 'id' }, named(app.ids[i], '')), make('div', { className: 'chips' }, chipsOf(app, i)), describe(facts)),
       features ? make('div', { className: 'block' }, make('h3', {}, 'Strongest features'), make('p', { className: 'small' }, named(features, ''))) : null,
       make('div', { className: 'actions' },
@@ -124,7 +124,8 @@ function makeNodePanel(app) {
         make('button', { type: 'button', className: 'action', id: 'save-predicted', on: { click: save } }, 'Save as CSV')),
       make('div', { className: 'block' }, make('h2', {}, 'Predicted links'), controls,
         make('div', { className: 'slider' }, make('div', { className: 'spread small' }, make('label', { htmlFor: 'threshold', className: 'soft' }, 'Probability at least'), parts.threshold), parts.chart, slider)),
-      make('div', { className: 'block' }, parts.words, parts.none, parts.list)));
+      make('div', { className: 'block' }, parts.words, parts.none, parts.list))], fresh);
+    if (fresh) view.scrollTop = 0;
     rows();
   }
 

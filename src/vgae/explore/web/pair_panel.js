@@ -2,6 +2,7 @@
 
 function makePairPanel(app) {
   const { state, scores, evidence, graph } = app, view = byId('view-pair');
+  let shown = '';
   const go = (node) => make('button', { type: 'button', title: 'Go to this node', on: { click: () => state.choose(node) } }, named(app.ids[node], ''));
 
   function reasons(title, words, found, share, value) {
@@ -38,12 +39,12 @@ function makePairPanel(app) {
     const [i, j] = [state.chosen, state.second];
     if (i === null || j === null) {
       const start = state.chosen === null ? 'Choose a node first' : `${short(app.ids[i], 60)} is chosen`;
-      view.replaceChildren(make('div', { className: 'empty' }, make('p', {}, `${start}, then a second one: click on it with Shift held down, or press “Compare” and search for it.`), make('p', {}, 'You get the probability of a link between them, their common neighbours, and what speaks for it.')));
+      refill(view, [make('div', { className: 'empty' }, make('p', {}, `${start}, then a second one: click on it with Shift held down, or press “Compare” and search for it.`), make('p', {}, 'You get the probability of a link between them, their common neighbours, and what speaks for it.'))]);
       return;
     }
     const common = evidence.neighbours(i, j, 8), paths = evidence.paths(i, j, 5), shared = evidence.shared(i, j, 8);
     const ends = [['A', i], ['B', j]].map(([letter, node]) => make('div', { className: 'end' }, make('b', {}, letter), make('span', { className: 'name' }, go(node))));
-    view.replaceChildren(make('div', { className: 'stack' },
+    refill(view, [make('div', { className: 'stack' },
       make('div', { className: 'ends2' }, make('div', { className: 'block' }, ends), make('button', { type: 'button', className: 'action', title: 'The other way round', aria: { label: 'Swap the two nodes' }, on: { click: () => state.pair(j, i) } }, '⇅')),
       ...(app.meta.symmetric ? [chance(i, j, '')] : [chance(i, j, 'From A to B'), chance(j, i, 'From B to A')]),
       make('h2', {}, 'Why'),
@@ -53,7 +54,9 @@ function makePairPanel(app) {
         paths.found.map((each) => ({ ...each, label: make('span', {}, go(each.nodes[0]), ' – ', go(each.nodes[1])) })), (each) => each.adds, (each) => figure(Number(each.adds.toPrecision(2)))),
       shared ? reasons(count(shared.num, 'shared feature'), `${shared.complete ? 'Cosine' : 'Of the strongest features of each: cosine'} ${shared.cosine.toFixed(2)}, by rare features more than by common ones.`,
         shared.found.map((each) => ({ ...each, label: named(each.name, '') })), (each) => each.adds, (each) => each.adds.toFixed(3)) : null,
-      dimensions(i, j)));
+      dimensions(i, j))]);
+    if (shown !== `${i} ${j}`) view.scrollTop = 0;
+    shown = `${i} ${j}`;
   }
   state.listen(['chosen', 'second', 'theme'], build);
   build();
