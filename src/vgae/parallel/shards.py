@@ -52,10 +52,16 @@ class Shards:
         """The nodes of this process."""
         return range(self.bounds[self.rank], self.bounds[self.rank + 1])
 
+    @property
+    def others(self) -> npt.NDArray[np.int64]:
+        """The nodes of all other processes."""
+        return np.concatenate([np.arange(self.own.start), np.arange(self.own.stop, self.num_nodes)])
+
     def owners(self, nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Which process has each node."""
         return np.searchsorted(np.array(self.bounds[1:]), nodes, side="right")
 
     def split(self, nodes: npt.NDArray[np.int64]) -> list[int]:
         """How many of these nodes, which are sorted, each process has."""
-        return np.diff(np.searchsorted(nodes, np.array(self.bounds))).tolist()
+        found: list[int] = np.diff(np.searchsorted(nodes, np.array(self.bounds))).tolist()
+        return found
