@@ -31,7 +31,7 @@ def as_known(name: str, known: Collection[str]) -> str:
     if name in known:
         return name
     other = other_spelling(name)
-    return other if other in known else name
+    return other if other is not None and other in known else name
 
 
 def keywords_as_known(function: str, keywords: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:

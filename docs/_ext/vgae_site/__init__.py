@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vgae_site import flowchart, formulas
 from vgae_site.api import api_pages
 from vgae_site.commands import command_pages
 from vgae_site.notebooks import example_pages
@@ -48,6 +47,6 @@ def _before_reading(app: Sphinx) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """What Sphinx calls."""
     app.connect("builder-inited", _before_reading)
-    formulas.setup(app)
-    flowchart.setup(app)
+    app.setup_extension("vgae_site.formulas")
+    app.setup_extension("vgae_site.flowchart")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -220,7 +220,7 @@ def _signature(thing: Any, *, skip_first: bool) -> str:
         if each.kind is each.KEYWORD_ONLY and not star:
             parts.append("*")
         star = star or each.kind in (each.KEYWORD_ONLY, each.VAR_POSITIONAL)
-        prefix = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+        prefix = "*" if each.kind is each.VAR_POSITIONAL else "**" if each.kind is each.VAR_KEYWORD else ""
         written = f"{prefix}{each.name}"
         annotated = each.annotation is not each.empty
         if annotated:

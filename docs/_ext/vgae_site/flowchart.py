@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from docutils import nodes
 
@@ -240,6 +240,7 @@ def _replace(app: Sphinx, doctree: nodes.document) -> None:
             block.replace_self(nodes.raw("", figure, format="html"))
 
 
-def setup(app: Any) -> None:
+def setup(app: Sphinx) -> dict[str, bool]:
     """Draw every block of code in that language."""
     app.connect("doctree-read", _replace)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,8 +6,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-import ziamath
 from docutils import nodes
+from ziamath.zmath import Latex
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -19,12 +19,11 @@ NAME = "svg"
 
 def drawn(latex: str, *, inline: bool) -> str:
     """A formula as SVG, as large as the text around it and in its colour; its source is what a screen reader reads."""
-    formula = ziamath.Latex(latex, size=SIZE, inline=inline, color="currentColor")
+    formula = Latex(latex, size=SIZE, inline=inline, color="currentColor")
     svg = formula.svgxml()
-    width, height = (float(svg.get(name)) / SIZE for name in ("width", "height"))
+    _, top, width, height = (float(number) / SIZE for number in svg.get("viewBox", "").split())
     if height > TALLEST:
         raise ValueError(f"{latex!r} cannot be set: it would be {height:.0f} lines high; write it in another way.")
-    top = float(svg.get("viewBox").split()[1]) / SIZE
     svg.set("width", f"{width:.3f}em")
     svg.set("height", f"{height:.3f}em")
     svg.set("style", f"vertical-align: {-(top + height):.3f}em")
@@ -46,6 +45,7 @@ def _visit_block(translator: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: Sphinx) -> dict[str, bool]:
     """Make it the way in which pages show formulas."""
     app.add_html_math_renderer(NAME, (_visit_inline, None), (_visit_block, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
