@@ -86,7 +86,7 @@ def test_its_commands_run(tmp_path: Path) -> None:
 def test_what_a_table_is_told_to_be_is_what_is_printed(tmp_path: Path) -> None:
     (transcript,) = blocks("text")
     prompt, *expected = transcript.splitlines()
-    write_links(tmp_path / "leute.csv", ";", ("von", "nach"), "n0;n1", "n2;n1", "n5;n5")
+    write_links(tmp_path / "leute.csv", ";", ("von", "nach", "mal"), "n0;n1;2", "n2;n1;1", "n5;n5;1")
     done = run_vgae(*shlex.split(prompt)[2:], "--no-verdict", cwd=tmp_path)
     assert done.returncode == 0
     assert done.stderr.splitlines()[: len(expected)] == expected

@@ -129,6 +129,8 @@ INSTALL, SHOW = "--install-completion", "--show-completion"
 # Options that may be named without a value, and what that means.
 BARE = {"--labels": OWN, INSTALL: OWN_SHELL, SHOW: OWN_SHELL}
 
+WAITING = ("vgae.ops.numba_tools",)  # loggers that explain to somebody at a terminal what takes so long
+
 
 class LazyGroup(TyperGroup):
     """Commands that have a name and a help, and are loaded when they are called."""
@@ -256,7 +258,7 @@ def main() -> None:
     prepare_streams()
     debug = "--debug" in sys.argv[1:]  # anywhere: it is about the process, not about a command
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"] or ["--help"]
-    with noting("vgae.io.datasets"):
+    with noting("vgae.io.datasets", *(WAITING if sys.stderr.isatty() else ())):
         code = exit_code_of(partial(_run, arguments), debug=debug)
     if code == INTERRUPTED:
         os._exit(code)  # where Ctrl-C hit an import, sys.exit would end in death by SIGINT and another exit code
