@@ -44,7 +44,7 @@ class _Compiling(Listener):
 
 
 _compiling = _Compiling()
-register("numba:compile", _compiling)
+register("numba:compile", _compiling)  # type: ignore[no-untyped-call]  # numba has no types here
 
 
 def compiled(*freedom: str) -> Callable[[Kernel], Kernel]:
