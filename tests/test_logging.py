@@ -64,3 +64,19 @@ def test_the_command_prints_as_before(table: Path, tmp_path: Path, monkeypatch: 
             "Fetching the datasets",
             "vgae: no network.",
         ]
+
+
+def test_compiling_is_told_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    numba_tools = pytest.importorskip("vgae.ops.numba_tools", exc_type=ImportError)
+    monkeypatch.setattr(numba_tools._compiling, "told", False)
+
+    def plus_one(x: float) -> float:
+        return x + 1
+
+    with caplog.at_level(logging.INFO, logger="vgae"):
+        for module, values in {"others": (1,), "vgae.ops.made": (1, 1.0, 1)}.items():
+            plus_one.__module__ = module
+            kernel = numba_tools.njit(plus_one)
+            assert [kernel(value) for value in values] == [2.0] * len(values)
+            assert len(caplog.records) == (module != "others")
+    assert "compiling kernels" in caplog.messages[0]

@@ -40,17 +40,19 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def noting(name: str) -> Iterator[None]:
-    """Meanwhile what a logger is told is printed as notes."""
-    logger, handler = logging.getLogger(name), _Notes()
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+def noting(*names: str) -> Iterator[None]:
+    """Meanwhile what these loggers are told is printed as notes."""
+    loggers, handler = [logging.getLogger(name) for name in names], _Notes()
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
     try:
         yield
     finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.removeHandler(handler)
+            logger.setLevel(level)
 
 
 class _Notes(logging.Handler):

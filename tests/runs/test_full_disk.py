@@ -21,7 +21,7 @@ from vgae.io import atomic
 from vgae.runs import folder as folder_module
 from vgae.runs.checkpoint import saved_iteration
 from vgae.runs.folder import new_run_folder
-from vgae.train.callbacks import Callback
+from vgae.train.callbacks import Warnings
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def ending_of(do: Callable[[], None]) -> Exception | None:
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the trainings of a test say about their checkpoints."""
     said: list[str] = []
-    monkeypatch.setattr(Callback, "on_warning", lambda _, text: said.append(text))
+    monkeypatch.setattr(Warnings, "on_warning", lambda _, text: said.append(text))
     return said
 
 

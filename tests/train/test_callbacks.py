@@ -1,6 +1,8 @@
 """Callbacks: every event in its order, whatever ends a training; functions; TensorBoard and MLflow where installed."""
 
+import logging
 import math
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -110,6 +112,24 @@ def test_what_is_no_callback_is_refused(given: Any) -> None:
     assert "callbacks: " in message_of(lambda: vgae.GAE().fit(GRAPH, callbacks=given))
 
 
+def test_the_examples_of_the_page_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those that need no other program, one after the other; what the last one logs stands on the page."""
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "callbacks.md").read_text()
+    names: dict[str, Any] = {}
+    with caplog.at_level(logging.INFO, logger="vgae"):
+        for code in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+            if "MLflow" not in code:
+                caplog.clear()
+                exec(code, names)  # noqa: S102 - the project's own examples
+    assert len(names["losses"]) == 6
+    logged = [f"{record.levelname}:{record.name}:{record.message}" for record in caplog.records]
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert [re.sub(r"[\d.]+", "#", line) for line in logged] == [re.sub(r"[\d.]+", "#", x) for x in shown.splitlines()]
+
+
 # ------------------------------------------------------------------------------------------------------- other programs
 
 
@@ -193,7 +213,7 @@ def test_tensorboard_continues_the_curves_of_a_resumed_training(tmp_path: Path) 
             raise KeyboardInterrupt
 
     model, checkpoint = vgae.VGAE(iterations=40), tmp_path / "state"
-    fitting = {"validation": SPLIT.val, "checkpoint": checkpoint, "checkpoint_every": 0}
+    fitting: dict[str, Any] = {"validation": SPLIT.val, "checkpoint": checkpoint, "checkpoint_every": 0}
     with pytest.raises(KeyboardInterrupt):
         model.fit(SPLIT.train, **fitting, callbacks=[TensorBoard(tmp_path / "logs"), stop])
     model.fit(SPLIT.train, **fitting, callbacks=TensorBoard(tmp_path / "logs"))

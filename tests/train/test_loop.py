@@ -18,7 +18,6 @@ from vgae.objective import cost
 from vgae.train.config import Config, choose_device
 from vgae.train.job import Job
 from vgae.train.loop import Trained, train
-from vgae.train.progress import describe
 from vgae.train.start import Generators
 from vgae.train.state import LogEntry
 
@@ -168,9 +167,9 @@ def test_auto_records_what_it_picked(split: LinkSplit) -> None:
     assert "cheap on any machine" in trained.choice.reason
 
 
-def test_progress_describes_the_loss_and_the_score() -> None:
+def test_an_entry_says_the_loss_and_the_score() -> None:
     entry = LogEntry(10, 0.75, 0.5, 0.25, val_auc=0.912, val_ap=0.926, seconds=1.0)
-    assert describe(entry) == "loss 0.750 = 0.500 + KL 0.250 · AUC 91.2 AP 92.6"
+    assert str(entry) == "loss 0.750 = 0.500 + KL 0.250 · AUC 91.2 AP 92.6"
 
 
 @pytest.mark.parametrize(

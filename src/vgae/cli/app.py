@@ -135,6 +135,8 @@ INSTALL, SHOW = "--install-completion", "--show-completion"
 # Options that may be named without a value, and what that means.
 BARE = {"--labels": OWN, INSTALL: OWN_SHELL, SHOW: OWN_SHELL}
 
+WAITING = ("vgae.ops.numba_tools",)  # loggers that explain to somebody at a terminal what takes so long
+
 
 class LazyGroup(TyperGroup):
     """Commands that have a name and a help, and are loaded when they are called."""
@@ -283,7 +285,7 @@ def main() -> None:
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"] or ["--help"]
     if not speaks() and not debug:
         silence()
-    with noting("vgae.io.datasets"):
+    with noting("vgae.io.datasets", *(WAITING if sys.stderr.isatty() else ())):
         code = exit_code_of(partial(_run, arguments), debug=debug)
     if code and not speaks():
         time.sleep(WORD_OF_FIRST)

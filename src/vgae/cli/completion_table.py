@@ -25,9 +25,9 @@ HELP = "Show what there is"
 
 def make_table() -> dict[str, Any]:
     """All commands, loaded one by one."""
+    whole: Any = typer.main.get_command(app)  # click's, wherever typer keeps it
     return {
-        "options": {flag: _first_sentence(of.help) for of in typer.main.get_command(app).params for flag in of.opts}
-        | {"--help": HELP},
+        "options": {flag: _first_sentence(of.help) for of in whole.params for flag in of.opts} | {"--help": HELP},
         "commands": {
             name: {
                 "help": entry.help,

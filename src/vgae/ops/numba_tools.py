@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -12,15 +13,38 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import njit, types
+from numba.core.event import Event, Listener, register
 from numba.extending import intrinsic
 
 from vgae.ops.pages import empty
+
+logger = logging.getLogger(__name__)
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
 ALONE = 2**18  # numbers that one thread writes before another could have begun
 LANES = 16  # numbers that an instruction takes at once; factors are padded to a multiple of them
+
+
+class _Compiling(Listener):
+    """Tells, once in a process, that kernels are compiled: code that was compiled before is loaded without an event."""
+
+    told = False
+
+    def on_start(self, event: Event) -> None:
+        """A function is being compiled, one of these kernels or anybody else's."""
+        own = event.data["dispatcher"].py_func.__module__.startswith("vgae.")
+        if own and not self.told:
+            self.told = True
+            logger.info("compiling kernels for this processor; it is done once, and takes up to a minute")
+
+    def on_end(self, event: Event) -> None:
+        """It is compiled."""
+
+
+_compiling = _Compiling()
+register("numba:compile", _compiling)  # type: ignore[no-untyped-call]  # numba has no types here
 
 
 def compiled(*freedom: str) -> Callable[[Kernel], Kernel]:
