@@ -249,6 +249,10 @@ def test_a_pair_has_its_reasons(opened: Opened, model: Any) -> None:
     assert f"Cosine {why.pair.cosine:.2f}" in text
     shown = float(opened.text("#probability").split("%")[0].strip("<> "))
     assert shown == pytest.approx(100 * why.probability, rel=0.06)
+    nodes = [i, j, *(model.graph_.index_of([each.node])[0] for each in why.pair.neighbours)]
+    places = np.array([opened.at(int(node)) for node in nodes])  # the common neighbours are on the map as well
+    assert (places > (320, 0)).all()
+    assert (places < (960, 900)).all()
 
 
 def saved(opened: Opened, button: str) -> list[list[str]]:

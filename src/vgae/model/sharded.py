@@ -19,7 +19,7 @@ from vgae.graph.features import normalize
 from vgae.graph.graph import Graph
 from vgae.model.encoders import EncoderSpec
 from vgae.model.inputs import EncoderInputs, Features
-from vgae.model.neighbourhoods import PreparedInputs
+from vgae.model.prepared import PreparedInputs
 from vgae.ops import SparseMatrix
 from vgae.parallel.draws import RowGenerator
 from vgae.parallel.halo import Halo

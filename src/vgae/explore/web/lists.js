@@ -40,7 +40,7 @@ function makeNewLinks(app) {
     { name: 'Link', title: 'Probability of a link', width: '68px', right: true, value: (row) => row.p, cell: (row) => make('span', {}, percent(row.p)) },
     { name: 'CN', title: 'Common neighbours', width: '42px', right: true, value: (row) => row.common, cell: (row) => make('span', { className: 'soft' }, String(row.common)) },
   ];
-  if (app.meta.noise) columns.splice(3, 0, { name: '±', title: 'Spread over the posterior, in points of percent', width: '50px', right: true, value: (row) => row.std, cell: (row) => make('span', { className: 'soft' }, plusMinus(row.std).slice(2)) });
+  if (app.meta.noise) columns.splice(3, 0, { name: '±', title: 'Spread over the posterior, in points of percent', width: '50px', right: true, value: (row) => row.std, cell: (row) => make('span', { className: 'soft' }, plusMinus(row.std, row.p).slice(2)) });
   let sort = [0, false];
 
   function build() {

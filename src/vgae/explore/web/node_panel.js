@@ -54,7 +54,7 @@ function linkRow(app, other, p, std, known, open) {
   return make('li', { on: { pointerenter: point(other), pointerleave: point(null), focusin: point(other), focusout: point(null) } },
     make('button', { type: 'button', className: 'open', title: 'Look at this pair', on: { click: open } },
       make('span', { className: 'who' }, named(app.ids[other]), badge && make('span', { className: `badge ${badge[1]}` }, badge[0])),
-      make('span', { className: 'number' }, percent(p), std === null ? null : make('small', {}, ` ${plusMinus(std)}`)),
+      make('span', { className: 'number' }, percent(p), std === null ? null : make('small', {}, ` ${plusMinus(std, p)}`)),
       bar(barShare(app, p), badge ? badge[1] : '')),
     make('button', { type: 'button', className: 'go', title: 'Go to this node', aria: { label: `Go to ${short(app.ids[other], 60)}` }, on: { click: () => app.state.choose(other) } }, ARROW()));
 }

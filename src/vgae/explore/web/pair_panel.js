@@ -31,7 +31,7 @@ function makePairPanel(app) {
     const words = { train: 'A known link, which the model was trained on.', held_out: 'A known link, held out from training.', no: 'Not known: a link that could be new.' }[known];
     if (!scores.possible(i, j)) return make('p', {}, 'Both nodes are on the same side of a bipartite graph, where links go across.');
     return make('div', { className: 'block' }, title ? make('h3', {}, title) : null,
-      make('p', { className: 'big', id: i === state.chosen ? 'probability' : 'probability-back' }, percent(p), spread ? make('small', {}, ` ${plusMinus(spread.std)}`) : null),
+      make('p', { className: 'big', id: i === state.chosen ? 'probability' : 'probability-back' }, percent(p), spread ? make('small', {}, ` ${plusMinus(spread.std, p)}`) : null),
       make('p', { className: 'small soft' }, `${words} By the calibration, ${odds(p)}.`));
   }
 

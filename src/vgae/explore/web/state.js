@@ -51,7 +51,7 @@ function makeState(app) {
   state.pair = (first, second) => {
     if (first === second) return;
     state.change({ chosen: first, second, picking: false, tab: 'pair' });
-    app.flyTo([first, second]);
+    app.flyTo([first, second, ...app.evidence.neighbours(first, second, 12).found.map((each) => each.node)]);
     say(`Probability of a link between ${short(app.ids[first], 60)} and ${short(app.ids[second], 60)}: ${percent(scores.probability(first, second))}.`);
   };
 

@@ -15,9 +15,10 @@ function percent(p) {
 }
 
 /** The spread of a probability, in the digits that the probability has. */
-function plusMinus(std) {
+function plusMinus(std, p) {
   if (std === null || !Number.isFinite(std)) return '';
   const value = 100 * std;
+  if (p >= 0.01 && value < 0.05) return '± < 0.1';
   return '± ' + (value >= 10 ? value.toFixed(0) : value >= 0.1 ? value.toFixed(1) : value < 5e-5 ? '0' : Number(value.toPrecision(1)).toFixed(value < 0.001 ? 4 : value < 0.01 ? 3 : 2));
 }
 
