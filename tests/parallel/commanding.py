@@ -179,7 +179,11 @@ def orphans(place: Path) -> dict[str, Any]:
         "TORCHELASTIC_RUN_ID": "x",
     }
     options = [*OPTIONS, "--iterations", "1000000", *EVERY]
-    parent = fork(lambda: str(Command(place, 1, *train(run, *options), environment=alone).wait()), place / "parent")
+
+    def start() -> None:
+        Command(place, 1, *train(run, *options), environment=alone).wait()
+
+    parent = fork(start, place / "parent")
     while not iteration_of(run):
         time.sleep(0.03)
     (worker,) = children_of(parent)

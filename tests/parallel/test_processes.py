@@ -149,8 +149,8 @@ def test_processes_make_a_run_like_any_other(tmp_path: Path) -> None:
     alone = run_vgae(*options, "--out", "one", cwd=tmp_path)
     together, one = strict_json(done.stdout), strict_json(alone.stdout)
     assert together["test"] == pytest.approx(one["test"], abs=1e-3)
-    embeddings = [vgae.load(tmp_path / name).transform() for name in ("two", "one")]
-    np.testing.assert_allclose(*embeddings, atol=1e-5)
+    found, expected = (vgae.load(tmp_path / name).transform() for name in ("two", "one"))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
     for words in (["evaluate", "two"], ["recommend", "two", "--top", "3"]):
         assert run_vgae(*words, "--json", cwd=tmp_path).returncode == 0
 
