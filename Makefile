@@ -2,15 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-DOCS_STAMP := .venv/.installed-docs
-SITE := build/site
 # The suite starts many processes that load the same modules; where bytecode is not to be written, it still is in here.
 export PYTHONDONTWRITEBYTECODE :=
 
 # Every installation is held to the versions that were tried; without, pip may choose a build of torch with gigabytes of CUDA.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint browser docs linkcheck bench completion dist try-wheel clean
+.PHONY: demo test lint browser bench completion dist try-wheel clean
 
 demo: $(STAMP)
 	$(BIN)/vgae train cora --model vgae --out runs/demo --overwrite
@@ -35,13 +33,19 @@ browser:
 	echo "no browser was found, and none could be installed: the tests of the explorer in a browser are skipped"
 
 # The site as files that any browser opens, without a server and without a network. Every warning is an error.
-docs: $(DOCS_STAMP)
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --nitpicky -d build/doctrees docs $(SITE)
-	@echo "the site is in $(SITE)/index.html"
+.PHONY: docs linkcheck
+docs: .venv/.installed-docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --nitpicky -d build/doctrees docs build/site
+	@echo "the site is in build/site/index.html"
 
 # Whether links to other sites still lead somewhere; this needs a network.
-linkcheck: $(DOCS_STAMP)
+linkcheck: .venv/.installed-docs
 	$(BIN)/python -m sphinx -b linkcheck --quiet -d build/doctrees docs build/linkcheck
+
+.venv/.installed-docs: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python $(PIP_INSTALL) --editable ".[docs]"
+	touch $@
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/iteration.py
@@ -70,11 +74,6 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python $(PIP_INSTALL) --no-compile --editable ".[dev]"
 	$(BIN)/python -W ignore -m compileall -qq -j 0 .venv/lib src || true  # what pip does, on all cores; some are templates
 	touch $(STAMP)
-
-$(DOCS_STAMP): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python $(PIP_INSTALL) --editable ".[docs]"
-	touch $(DOCS_STAMP)
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,8 +12,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 NOT_GUIDE = {  # pages whose code is no part of a user's path
     "accuracy.md": "figures, and the commands that made them in hours",
     "architecture.md": "for contributors",
-    "changelog.md": "what has changed",
-    "contributing.md": "for contributors",
     "conventions.md": "definitions",
     "models.md": "figures, and the commands that made them in hours",
     "newcomer.md": "a transcript",
@@ -22,7 +20,7 @@ NOT_GUIDE = {  # pages whose code is no part of a user's path
     "scale.md": "trainings by several processes, which have tests of their own",
     "scikit-learn.md": "run by tests/estimators/test_sklearn.py",
 }
-GENERATED = ("examples", "reference")  # made from code and notebooks, which have tests of their own
+GENERATED = ("examples", "project", "reference")  # made from code and notebooks, which have tests of their own
 PAGES = sorted(
     path
     for path in DOCS.rglob("*.md")

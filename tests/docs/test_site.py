@@ -15,6 +15,7 @@ from vgae.model.spec import FAMILIES, is_own, registered
 from vgae.options import options_of
 from vgae.train.config import Config
 from vgae_site import flowchart, generated_pages
+from vgae_site.project import project_pages
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,6 +70,12 @@ def test_the_page_of_a_family_has_every_part_and_every_option(pages: dict[str, s
 def test_every_notebook_has_a_page(pages: dict[str, str]) -> None:
     for path in (ROOT / "examples").glob("*.ipynb"):
         assert pages[f"examples/{path.stem}.md"].startswith("# ")
+
+
+def test_links_between_files_of_the_project_lead_to_pages(tmp_path: Path) -> None:
+    (tmp_path / "CONTRIBUTING.md").write_text("[one](docs/parts.md#presets) [two](CHANGELOG.md) [three](src/a.py)")
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog")
+    assert project_pages(tmp_path)["project/contributing.md"] == "[one](../parts.md#presets) [two](changelog.md) three"
 
 
 # ---------------------------------------------------------------------------------------------------------- flow charts

@@ -13,17 +13,25 @@ from vgae_site.api import api_pages
 from vgae_site.commands import command_pages
 from vgae_site.notebooks import example_pages
 from vgae_site.parts import part_pages
+from vgae_site.project import project_pages
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[3]
-GENERATED = ("reference/api", "reference/commands", "reference/parts", "examples")  # folders that hold nothing else
+GENERATED = (
+    "reference/api",
+    "reference/commands",
+    "reference/parts",
+    "examples",
+    "project",
+)  # folders that hold nothing else
 
 
 def generated_pages() -> dict[str, str | bytes]:
     """Every page and picture that is made from the code, by its path below docs/."""
-    return {**api_pages(), **command_pages(), **part_pages(), **example_pages(ROOT / "examples")}
+    made = {**api_pages(), **command_pages(), **part_pages()}
+    return {**made, **example_pages(ROOT / "examples"), **project_pages(ROOT)}
 
 
 def write_pages(docs: Path) -> None:

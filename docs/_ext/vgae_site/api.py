@@ -121,7 +121,7 @@ def _index() -> str:
 
 def _page(of: Documented) -> str:
     thing = of.thing
-    parts = [f"# {of.path if of.module == 'vgae' else of.name}"]
+    parts = [f"# {of.name}"]
     if isinstance(thing, type):
         parts.append(_class(of, thing))
     else:
@@ -226,7 +226,10 @@ def _signature(thing: Any, *, skip_first: bool) -> str:
         if annotated:
             written += f": {_linked_types(_text_of(each.annotation))}"
         if each.default is not each.empty:
-            written += f" = {each.default!r}" if annotated else f"={each.default!r}"
+            default = (
+                "..." if repr(each.default).startswith("<") else repr(each.default)
+            )  # what is made when it is missing
+            written += f" = {default}" if annotated else f"={default}"
         parts.append(written)
     returns = "" if signature.return_annotation is signature.empty else _text_of(signature.return_annotation)
     arrow = f" -> {_linked_types(returns)}" if returns and not isinstance(thing, type) else ""
@@ -280,6 +283,6 @@ def _linker(of: Documented | None) -> Callable[[str], str | None]:
 def _first_line(thing: Any) -> str:
     """The first sentence of a docstring, on one line; of a field, its type."""
     if isinstance(thing, dataclasses.Field):
-        return str(thing.type)
+        return f"A field: {thing.type}."
     paragraph = (inspect.getdoc(thing) or "").split("\n\n")[0]
     return " ".join(paragraph.split()).replace("`", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 from vgae_site.markdown import fenced
 
 FOLDER = "examples"
+_LINK = re.compile(
+    r"(?<!!)\[(?P<words>[^\]]*)\]\((?P<target>[\w][\w./-]*)\)"
+)  # beside the notebook: no address, no ../
 PICTURES = {"image/png": "png", "image/svg+xml": "svg", "image/jpeg": "jpg"}
 
 
@@ -36,12 +40,18 @@ def _pages_of(path: Path) -> dict[str, str | bytes]:
     for cell in notebook["cells"]:
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            parts.append(text.replace("](../docs/", "](../"))
+            parts.append(_LINK.sub(_as_on_the_site, text.replace("](../docs/", "](../")))
         elif cell["cell_type"] == "code" and text.strip():
             parts.append(fenced(_without_magic(text), "python"))
             for output in cell["outputs"]:
                 parts += _output(output, path.stem, pictures)
     return {f"{FOLDER}/{path.stem}.md": "\n\n".join(parts) + "\n", **pictures}
+
+
+def _as_on_the_site(link: re.Match[str]) -> str:
+    """A link beside the notebook: to another one it is kept, and to what is only in the source it becomes text."""
+    words, target = link["words"], Path(link["target"])
+    return f"[{words}]({target.with_suffix('.md')})" if target.suffix == ".ipynb" else words
 
 
 def _without_magic(text: str) -> str:

@@ -42,7 +42,8 @@ def _page(family: str) -> str:
 def _part(part: PartInfo) -> list[str]:
     found = [f"## {part.name}", fenced(part.equation, "text")]
     if part.note is not None:
-        found.append(f"{escaped(part.note.use)} {escaped(part.note.cost)} Source: {escaped(part.note.source)}.")
+        facts = {"When": part.note.use, "Cost": part.note.cost, "Source": f"{part.note.source}."}
+        found.append("\n".join(f"- **{name}.** {escaped(text)}" for name, text in facts.items()))
     found.append(escaped(part.goes_with))
     if part.options:
         found.append(option_table(part.options, "option"))

@@ -12,7 +12,6 @@ command too, which is taken where --model names it.
 import os
 import sys
 import time
-from copy import copy
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -21,8 +20,9 @@ from typing import Annotated, Any
 
 import typer
 import typer.main
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
+from vgae.cli.both_spellings import BothSpellings, in_both_spellings
 from vgae.cli.exits import exit_code_of
 from vgae.cli.loading import INTERRUPTED, loading
 from vgae.cli.shells import OWN as OWN_SHELL
@@ -30,7 +30,6 @@ from vgae.cli.shells import SHELLS, install, named_shell, script
 from vgae.errors import InputError
 from vgae.parallel.environment import SIZE, in_group, speaks
 from vgae.screen import noting, prepare_streams, print_line, silence, write
-from vgae.spelling import other_spelling
 from vgae.version import __version__
 
 SETTINGS: dict[str, Any] = {
@@ -157,24 +156,6 @@ class LazyGroup(TyperGroup):
         return name, load_command(name) if name not in BY_MODEL else load_for_model(name, rest), rest
 
 
-class BothSpellings(TyperCommand):
-    """A command whose options are understood in British and American spelling; help shows one of them."""
-
-    def make_parser(self, ctx: Any) -> Any:
-        """A parser that knows each option by its other spelling too, as the same option."""
-        parser = super().make_parser(ctx)
-        for each in self.params:
-            twin = copy(each)
-            twin.opts, twin.secondary_opts = _in_other_spelling(each.opts), _in_other_spelling(each.secondary_opts)
-            if twin.opts and each.param_type_name == "option":
-                twin.add_to_parser(parser, ctx)
-        return parser
-
-
-def _in_other_spelling(flags: list[str]) -> list[str]:
-    return [other for other in map(other_spelling, flags) if other is not None]
-
-
 app = typer.Typer(
     name="vgae",
     cls=LazyGroup,
@@ -266,7 +247,7 @@ def given_model(arguments: list[str]) -> str | None:
 
 def _flags(command: Any) -> set[str]:
     flags = [flag for each in command.params for flag in (*each.opts, *each.secondary_opts)]
-    return {*flags, *_in_other_spelling(flags), "--help"}
+    return {*in_both_spellings(flags), "--help"}
 
 
 def with_values(arguments: list[str]) -> list[str]:
