@@ -130,7 +130,7 @@ def test_the_archives_pass_the_checks_of_the_index(built: Path, wheel: Path, tmp
 def test_the_metadata_bounds_no_version_from_above(wheel: Path) -> None:
     found = metadata(wheel)
     assert found["Version"] == vgae.__version__
-    requirements = found.get_all("Requires-Dist", [])
+    requirements = [line for line in found.get_all("Requires-Dist", []) if "extra ==" not in line]
     assert "torch>=2.9" in requirements
     assert [line for line in requirements if re.search("[<~]|==[0-9]", line.partition(";")[0])] == []
     assert set(found.get_all("Provides-Extra", [])) == set(PROJECT["optional-dependencies"])
@@ -140,7 +140,7 @@ def test_the_metadata_bounds_no_version_from_above(wheel: Path) -> None:
 
 
 @needs_tools
-def test_the_installed_wheel_trains_and_explores(installed: Path, tmp_path: Path) -> None:
+def test_the_installed_wheel_trains(installed: Path, tmp_path: Path) -> None:
     command = installed / "bin" / "vgae"
     assert run(command, "--version", cwd=tmp_path) == f"{vgae.__version__}\n"
     code = "import vgae; print(vgae.__file__)"
@@ -148,8 +148,6 @@ def test_the_installed_wheel_trains_and_explores(installed: Path, tmp_path: Path
     printed = run(command, "train", "cora", cwd=tmp_path)
     scores = dict(re.findall(r"^(\w+) +([0-9.]+) +[0-9.]+$", printed, re.MULTILINE))
     assert float(scores["test"]) > 88.0
-    run(command, "explore", "runs/cora-vgae", "--out", "map.html", "--projection", "pca", cwd=tmp_path)
-    assert "<canvas" in (tmp_path / "map.html").read_text()
 
 
 @needs_tools
@@ -185,9 +183,9 @@ def test_python_versions_in_the_metadata_are_those_of_the_workflow() -> None:
 
 def test_make_installs_by_the_constraints_alone() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    (variable,) = re.findall(r"^PIP_INSTALL := (.*)$", makefile, re.MULTILINE)
-    assert "--constraint constraints.txt" in variable
-    assert makefile.count("pip install") == 1
+    installing = [line for line in makefile.splitlines() if "pip install" in line]
+    assert [line for line in installing if "--constraint constraints.txt" not in line] == []
+    assert any(line.startswith("PIP_INSTALL := ") for line in installing)
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pinned = dict(line.split("==") for line in lines if line and not line.startswith("#"))
     assert set(pinned) == {"torch"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command import assert_refused, run_vgae
-from vgae.cli.app import BY_MODEL, COMMANDS, _flags, load_command
+from vgae.cli.app import BY_MODEL, COMMANDS, load_command
 from vgae.cli.completion import TABLE, Typed, lines, offers
 from vgae.cli.completion_table import as_text, make_table
 from vgae.cli.shells import SHELLS, script
@@ -43,8 +43,9 @@ def in_bash(*words: str) -> list[str]:
 
 
 def flags(name: str, model: str | None = None) -> set[str]:
-    """The options that the command itself takes."""
-    return {flag for flag in _flags(load_command(name, model)) if flag.startswith("-")}
+    """The options that the help of a command shows."""
+    options = [each for each in load_command(name, model).params if each.param_type_name == "option"]
+    return {"--help", *(flag for each in options for flag in (*each.opts, *each.secondary_opts))}
 
 
 def asked_by_shell(folder: Path, **variables: str) -> str:
