@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,15 @@ def test_a_directed_model_predicts_both_ways(chromium: Any, tmp_path: Path) -> N
     assert found.ask("vgae.spread(0, 1)") is None  # a GAE has no posterior to speak of
     found.page.click("#predicted .open")
     assert "From B to A" in found.text("#view-pair")
+    assert found.ask("vgae.hovered()") is None  # the row that the pointer was on is not there any more
+    arcs = {tuple(arc) for arc in model.graph_.arcs.tolist()}
+    i, j = max(itertools.permutations(range(12), 2), key=lambda pair: model.explain(*pair).pair.num_neighbours)
+    found.ask("pair => vgae.pair(...pair)", [i, j])
+    near = [
+        (one, other) for one, other, kind in found.ask("vgae.drawn()") if kind == "train" and {one, other} != {i, j}
+    ]
+    assert len(near) >= 2 * model.explain(i, j).pair.num_neighbours >= 4
+    assert arcs.issuperset(near)  # which way the links of common neighbours go
     assert found.complaints == []
     found.context.close()
 

@@ -209,6 +209,8 @@ function offered(app, drawNow) {
     pair: (i, j) => state.pair(i, j),
     screen: (i) => camera.toScreen(points[2 * i], points[2 * i + 1]),
     chosen: () => [state.chosen, state.second],
+    hovered: () => state.hovered,
+    drawn: () => linksOfChoice(app).map(({ from, to, kind }) => [from, to, kind]),
     selected: () => (state.selection ? state.selection.nodes : []),
     frame: () => { const begun = performance.now(); drawNow(); return performance.now() - begun; },
     settled: () => !camera.step(performance.now()),

@@ -50,7 +50,7 @@ const BADGES = { train: ['known', 'known'], held_out: ['held out', 'held'], no: 
 /** A line of a list of links: it opens the pair; the arrow goes to the node. */
 function linkRow(app, other, p, std, known, open) {
   const badge = BADGES[known];
-  const point = (node) => () => app.state.change({ hovered: node });
+  const point = (node) => () => { app.pointed = node !== null; app.state.change({ hovered: node }); };
   return make('li', { on: { pointerenter: point(other), pointerleave: point(null), focusin: point(other), focusout: point(null) } },
     make('button', { type: 'button', className: 'open', title: 'Look at this pair', on: { click: open } },
       make('span', { className: 'who' }, named(app.ids[other]), badge && make('span', { className: `badge ${badge[1]}` }, badge[0])),
@@ -141,6 +141,8 @@ function makeNodePanel(app) {
 
   state.listen(['chosen', 'theme', 'shapes'], build);
   state.listen(['predicted'], () => { if (parts && shown === state.chosen) rows(); });
+  // A row that goes away under the pointer cannot say that it was left.
+  state.listen(['tab', 'chosen'], () => { if (app.pointed) { app.pointed = false; state.change({ hovered: null }); } });
   state.listen(['picking'], () => { const button = byId('compare'); if (button) button.classList.toggle('main', state.picking); });
   build();
 }

@@ -51,7 +51,7 @@ function makePairPanel(app) {
       reasons(count(common.num, 'common neighbour'), common.num ? 'Those with few links say more: 1 / log(degree).' : 'No node is linked to both.',
         common.found.map((each) => ({ ...each, label: go(each.node) })), (each) => each.adds, (each) => each.adds.toFixed(2)),
       reasons(count(paths.num, 'path') + ' over two nodes', paths.num ? '' : 'There is no path of length three.',
-        paths.found.map((each) => ({ ...each, label: make('span', {}, go(each.nodes[0]), ' – ', go(each.nodes[1])) })), (each) => each.adds, (each) => figure(Number(each.adds.toPrecision(2)))),
+        paths.found.map((each) => ({ ...each, label: make('span', {}, go(each.nodes[0]), ' – ', go(each.nodes[1])) })), (each) => each.adds, (each) => String(Number(each.adds.toPrecision(2)))),
       shared ? reasons(count(shared.num, 'shared feature'), `${shared.complete ? 'Cosine' : 'Of the strongest features of each: cosine'} ${shared.cosine.toFixed(2)}, by rare features more than by common ones.`,
         shared.found.map((each) => ({ ...each, label: named(each.name, '') })), (each) => each.adds, (each) => each.adds.toFixed(3)) : null,
       dimensions(i, j))]);

@@ -81,7 +81,12 @@ function linksOfChoice(app) {
   if (state.chosen === null) return found;
   if (state.second !== null) {
     const [i, j] = [state.chosen, state.second];
-    for (const { node } of evidence.neighbours(i, j, 40).found) found.push({ from: i, to: node, kind: 'train' }, { from: node, to: j, kind: 'train' });
+    const join = (from, to) => { if (!graph.directed || holds(graph.out, from, to)) found.push({ from, to, kind: 'train' }); };
+    for (const { node } of evidence.neighbours(i, j, 40).found) {
+      join(i, node);
+      join(node, j);
+      if (graph.directed) { join(node, i); join(j, node); }
+    }
     const known = knownOf(graph, i, j);
     found.push({ from: i, to: j, kind: known === 'no' ? 'new' : known, p: scores.probability(i, j), strong: true });
     return found;
