@@ -8,7 +8,8 @@
     scores   AUC and AP on Cora's test links after 200 iterations, by one to four processes
 
 Contenders stay alive and take steps in turn, round by round, so that a busy moment of the machine hits both; what is
-told is the median of the ratios of rounds. Processes talk by gloo over the loopback.
+told is the median of the ratios of rounds. Beside it stands the ratio of the work, the time in which cores were busy
+for either: on a machine that has other things to do it says more. Processes talk by gloo over the loopback.
 
     python benchmarks/distributed.py speed [--datasets pubmed] [--nodes 100000] [--objectives exact] [--rounds 5]
     python benchmarks/distributed.py memory [--nodes 300000]
@@ -30,6 +31,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
 import torch.distributed as dist
 
@@ -65,14 +67,14 @@ class Worker:
         setting = self._setting(graph, objective)
         self.steps, self.taken = setting.first_step(objective), 0
 
-    def take(self, number: int) -> float:
-        """Seconds of as many steps."""
+    def take(self, number: int) -> tuple[float, float]:
+        """Seconds of as many steps, and those in which a core was at work for them."""
         assert self.steps is not None  # noqa: S101
-        begun = time.perf_counter()
+        begun, worked = time.perf_counter(), time.process_time()
         for _ in range(number):
             self.taken += 1
             self.steps(self.taken, value=self.taken % 10 == 1)
-        return time.perf_counter() - begun
+        return time.perf_counter() - begun, time.process_time() - worked
 
     def growth(self, name: str, objective: str) -> int:
         """By how many bytes the peak of this process grows in a training, to its third step."""
@@ -122,11 +124,15 @@ class Contender:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for _, pipe in self.started:
+        for process, pipe in self.started:
             pipe.send(None)
-        for process, _ in self.started:
             process.join(30)
         self.folder.cleanup()
+
+    def steps(self, number: int) -> tuple[float, float]:
+        """Seconds of a step, the slowest process's of as many, and seconds of all cores together."""
+        found = self.ask(Worker.take, number)
+        return max(wall for wall, _ in found) / number, sum(work for _, work in found) / number
 
     def ask(self, work: Callable[..., Any], *given: Any) -> list[Any]:
         """What each process answers."""
@@ -166,25 +172,23 @@ def load() -> str:
 
 
 def speed(options: argparse.Namespace) -> None:
-    print(f"{'':24}{'one process':>14}{'two processes':>15}{'speed':>8}{'rounds':>22}")
+    print(f"{'':24}{'one process':>14}{'two processes':>15}{'speed':>8}  (rounds)")
     for name in [*options.datasets, *(f"rmat-{number}" for number in options.nodes)]:
         for objective in options.objectives:
             with Contender(1, threads=2) as one, Contender(2) as two:
                 for each in (one, two):
                     each.ask(Worker.prepare, name, objective)
                     each.ask(Worker.take, 2)
-                number = max(2, round(SECONDS / max(one.ask(Worker.take, 2)) * 2))
-                rounds = [
-                    [max(each.ask(Worker.take, number)) / number for each in (one, two)] for _ in range(options.rounds)
-                ]
-            alone, together = (statistics.median(each) for each in zip(*rounds, strict=True))
-            ratios = [first / second for first, second in rounds]
+                number = max(2, round(SECONDS / one.steps(2)[0]))
+                rounds = [[each.steps(number) for each in (one, two)] for _ in range(options.rounds)]
+            (alone, _), (together, _) = (np.median(each, axis=0) for each in zip(*rounds, strict=True))
+            ratios, of_work = ([each[0][which] / each[1][which] for each in rounds] for which in range(2))
             ratio = statistics.median(ratios)
-            spread = f"{min(ratios):.2f} to {max(ratios):.2f}, {load()}"
+            spread = f"{min(ratios):.2f} to {max(ratios):.2f}, work {statistics.median(of_work):.2f}, {load()}"
             verdict = "" if ratio >= AT_LEAST else f"  below {AT_LEAST}"
             title = f"{name}, {objective}"
             print(
-                f"{title:24}{1000 * alone:11.1f} ms{1000 * together:12.1f} ms{ratio:8.2f}{spread:>25}{verdict}",
+                f"{title:24}{1000 * alone:11.1f} ms{1000 * together:12.1f} ms{ratio:8.2f}  ({spread}){verdict}",
                 flush=True,
             )
 

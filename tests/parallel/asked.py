@@ -15,7 +15,7 @@ from vgae.parallel.halo import Halo
 from vgae.parallel.matrix import ShardedMatrix
 from vgae.parallel.ring import Ring
 from vgae.parallel.shards import Shards
-from vgae.parallel.totals import total, twice
+from vgae.parallel.totals import total, with_gradient_twice
 
 # Ranges of nodes, by the number of processes: none of the same size, one of a single node.
 BOUNDS = {2: (0, 18, 37), 3: (0, 5, 6, 37), 4: (0, 12, 21, 22, 37)}
@@ -71,7 +71,7 @@ def fetch(group: Group, needed: list[list[int]]) -> tuple[Tensor, Tensor | None,
     halo = Halo.of(group, shards, np.array(needed[group.rank], dtype=np.int64))
     rows = rows_of(shards, numbers(NUM_NODES, WIDTH))
     around = halo.extend(rows)
-    (around * numbers(len(around), WIDTH, seed=group.rank)).sum().backward()
+    (around * numbers(len(around), WIDTH, seed=group.rank)).sum().backward()  # type: ignore[no-untyped-call]
     places = halo.places(np.concatenate([np.array(shards.own), halo.needed]))
     return halo.fetch(rows).detach(), rows.grad, torch.from_numpy(places)
 
@@ -82,13 +82,13 @@ def multiply(group: Group) -> tuple[Tensor, Tensor | None]:
     sharded = ShardedMatrix(matrix()[shards.own.start : shards.own.stop], shards, group)
     rows = rows_of(shards, numbers(NUM_NODES, WIDTH))
     product = sharded @ torch.tanh(sharded @ rows)
-    (product * rows_of(shards, numbers(NUM_NODES, WIDTH, seed=1)).detach()).sum().backward()
+    (product * rows_of(shards, numbers(NUM_NODES, WIDTH, seed=1)).detach()).sum().backward()  # type: ignore[no-untyped-call]
     return product.detach(), rows.grad
 
 
 def add_up(group: Group) -> tuple[Tensor, Tensor | None]:
     rows = rows_of(shards_of(group), numbers(NUM_NODES, WIDTH))
-    loss = total(rows.sum(dim=0), group).square().sum() + total(twice(rows).square().sum(), group)
+    loss = total(rows.sum(dim=0), group).square().sum() + total(with_gradient_twice(rows.square().sum()), group)
     loss.backward()  # type: ignore[no-untyped-call]
     return loss.detach(), rows.grad
 

@@ -25,6 +25,7 @@ from asked import (
 from grouping import Processes
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 from torch.testing import assert_close
 
 from vgae.errors import InputError
@@ -130,7 +131,7 @@ def test_the_sum_over_all_pairs_goes_round_the_ring(processes: Processes, kind: 
     whole = [each.requires_grad_() for each in given_factors()]
     made = factors_of(kind, whole)
     loss = all_pairs_softplus(made.q, made.columns, made.row_bias, made.column_bias)
-    expected = torch.autograd.grad(3 * loss, whole, allow_unused=True)
+    expected: tuple[Tensor | None, ...] = torch.autograd.grad(3 * loss, whole, allow_unused=True)
     found = processes.run(sweep, kind)
     for value, without, _, _ in found:
         assert_close(value, loss.detach())

@@ -47,7 +47,7 @@ def error(found: Tensor, expected: Tensor, norm: float = 2.0) -> float:
     if torch.equal(found, expected):
         return 0.0
     wrong, size = (torch.linalg.vector_norm(each.double(), norm) for each in (found - expected, expected))
-    return (wrong / size).item()
+    return float(wrong / size)
 
 
 def compare(name: str, found: list[Course]) -> None:

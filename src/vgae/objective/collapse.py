@@ -51,5 +51,9 @@ class Activity:
 def num_active_dimensions(posterior: Posterior) -> Tensor:
     """How many dimensions are active, as a number on the device."""
     between = posterior.expectation.var(dim=0, correction=0)
-    within = posterior.variance.mean(dim=0)
+    return num_active_of(between, posterior.variance.mean(dim=0))
+
+
+def num_active_of(between: Tensor, within: Tensor) -> Tensor:
+    """How many dimensions are active, given both terms of the variance of each."""
     return ((between > SHARE * (between + within)) & (between > SMALLEST)).sum()

@@ -28,7 +28,7 @@ from vgae.model.inputs import EncoderInputs
 from vgae.model.posteriors import Posterior
 from vgae.model.sharded import rows_with_loops
 from vgae.objective.base import LossOptions, Objective, total_kl
-from vgae.objective.collapse import SHARE, SMALLEST
+from vgae.objective.collapse import num_active_of
 from vgae.objective.sampled import num_zeros_of
 from vgae.objective.variate import AllPairs, ControlVariate, moments_of, num_pairs_for, products_of_rows
 from vgae.objective.weighting import Weighting
@@ -39,10 +39,12 @@ from vgae.ops.zeros import zeros_among
 from vgae.parallel.draws import RowGenerator
 from vgae.parallel.halo import Halo
 from vgae.parallel.ring import Ring
-from vgae.parallel.totals import total, twice
+from vgae.parallel.totals import total, with_gradient_twice
 
 if TYPE_CHECKING:
     from vgae.parallel.group import Group
+
+OFTEN = 16  # a share of all nodes from which on it pays to mark them instead of sorting
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,13 +92,10 @@ class ShardedObjective(Objective):
 
     def at_ones(self, factors: Factors, parabola: tuple[Tensor, Tensor], *, value: bool) -> Tensor:
         """F over the ones in own rows."""
-        if self.ones.transposed is None:
-            columns = extended(factors, self.part.halo, gradient=False)
-            bias = None if factors.row_bias is None else twice(factors.row_bias)
-            around = replace(columns, q=twice(factors.q), row_bias=bias)
-        else:
-            around = extended(factors, self.part.halo)
-        return sum_at_ones(around, self.ones, self.counted, parabola, value=value)
+        mirrored = self.ones.transposed is None
+        around = extended(factors, self.part.halo, gradient=not mirrored)
+        found = sum_at_ones(around, self.ones, self.counted, parabola, value=value)
+        return with_gradient_twice(found) if mirrored else found
 
     def of_all(self, part: Tensor, *, value: bool) -> Tensor:
         """The sum over all processes; where nobody asks for the value, what is here has the right gradient."""
@@ -121,8 +120,7 @@ class ShardedObjective(Objective):
         mean = group.sum(expected.sum(dim=0, dtype=torch.float64)) / number
         squares = (expected - mean.to(expected.dtype)).square().sum(dim=0, dtype=torch.float64)
         sums = group.sum(torch.stack([squares, posterior.variance.sum(dim=0, dtype=torch.float64)]))
-        between, within = sums / number
-        return ((between > SHARE * (between + within)) & (between > SMALLEST)).sum()
+        return num_active_of(*(sums / number))
 
 
 class ShardedExactObjective(ShardedObjective):
@@ -179,7 +177,7 @@ class ShardedSampledObjective(ShardedObjective):
         factors = model.decoder.require_factors(posterior.sample(generator))
         drawn = self.zeros.draw(generator)
         around = extended(factors, drawn.halo)
-        self._learn(around, drawn, around.logits(drawn.pairs))
+        self._learn(AllPairs.of(factors), around, drawn, around.logits(drawn.pairs))
 
     def state(self) -> dict[str, Tensor]:
         """What the control variate knows of the draw before."""
@@ -194,14 +192,16 @@ class ShardedSampledObjective(ShardedObjective):
         drawn = self.zeros.draw(generator)
         around = extended(factors, drawn.halo)
         residual, logits = sum_at_pairs(around, drawn.pairs, (a, b))
-        self._learn(around, drawn, logits)
+        self._learn(known, around, drawn, logits)
         here = ones + self.variate.num_zeros / self.variate.num_pairs * residual
         return self.of_all(here.to(logits.dtype), value=value) + known.sums.parabola(a, b).to(logits.dtype)
 
     @torch.no_grad()
-    def _learn(self, around: Factors, drawn: Drawn, logits: Tensor) -> None:
+    def _learn(self, known: AllPairs, around: Factors, drawn: Drawn, logits: Tensor) -> None:
         """Take the means over the zeros of all processes."""
-        moments = moments_of(weights_of(around), drawn.pairs, logits, drawn.first, fused=numba_suits(around.q))
+        rows, columns = known.weights
+        weights = rows, torch.cat([columns, weights_of(around.columns[len(columns) :], around)])
+        moments = moments_of(weights, drawn.pairs, logits, drawn.first, fused=numba_suits(around.q))
         self.variate.take(self.part.group.sum(moments), self.variate.num_pairs)
 
 
@@ -245,7 +245,7 @@ class Zeros:
         own = self.part.own
         targets = nodes.long() - own.start
         outside = (targets < 0) | (targets >= len(own))
-        needed, at = nodes[outside].unique(return_inverse=True)
+        needed, at = distinct(nodes[outside], self.part.num_nodes)
         targets[outside] = len(own) + at
         halo = Halo.of(self.part.group, self.part.halo.shards, needed.cpu().numpy().astype(np.int64))
         return Drawn(torch.stack([sources.to(targets.dtype), targets]).T, halo, self.places.start + begin)
@@ -271,7 +271,7 @@ class SharedPairs(AllPairs):
                 numbers += [*right.weighted(here.weights[1]), right.total, right.gram]
             summed = part.group.sum(torch.cat([each.double().flatten() for each in numbers]))
             sizes = [each.numel() for each in numbers]
-            values = [each.view(like.shape) for each, like in zip(summed.split(sizes), numbers, strict=True)]
+            values = [each.view(like.shape) for each, like in zip(torch.split(summed, sizes), numbers, strict=True)]
         of_left, of_nodes = values[:5], values[5]
         of_right = of_left if mirrored else values[6:]
         sides = [
@@ -306,9 +306,18 @@ def extended(factors: Factors, halo: Halo, *, gradient: bool = True) -> Factors:
     return replace(factors, k=joined[:, :-1].contiguous(), column_bias=joined[:, -1].contiguous())
 
 
-def weights_of(factors: Factors) -> tuple[Tensor, Tensor]:
-    """What pairs weigh, by row and by column: ‖q_i‖² and ‖k_j‖², and one for each bias."""
-    biases = sum(bias is not None for bias in (factors.row_bias, factors.column_bias)) / 2
-    wide = torch.promote_types(factors.q.dtype, torch.float32)
-    q, k = factors.q.detach().to(wide), factors.columns.detach().to(wide)
-    return products_of_rows(q, q) + biases, products_of_rows(k, k) + biases
+def weights_of(rows: Tensor, factors: Factors) -> Tensor:
+    """What some rows of the factors' columns weigh in a pair: ‖k_j‖², and a half for each bias that there is."""
+    wide = torch.promote_types(rows.dtype, torch.float32)
+    given = rows.detach().to(wide)
+    return products_of_rows(given, given) + factors.weight_of_biases
+
+
+def distinct(nodes: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """The nodes that occur, sorted, and the place of each given one among them."""
+    if len(nodes) * OFTEN < num_nodes:
+        found, places = torch.unique(nodes, return_inverse=True)
+        return found, places
+    marks = torch.zeros(num_nodes, dtype=torch.bool, device=nodes.device)
+    marks[nodes.long()] = True
+    return marks.nonzero()[:, 0], marks.cumsum(0)[nodes.long()] - 1

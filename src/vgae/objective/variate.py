@@ -62,7 +62,7 @@ class AllPairs:
     def of(cls, factors: Factors) -> AllPairs:
         """Of the factors of a step."""
         given = factors.row_bias, factors.column_bias
-        biases = sum(bias is not None for bias in given) / 2  # half on either side
+        biases = factors.weight_of_biases
         wide = torch.promote_types(factors.q.dtype, torch.float32)
         with torch.no_grad():
             q = factors.q.to(wide)

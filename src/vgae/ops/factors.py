@@ -23,6 +23,11 @@ class Factors:
         return self.q if self.k is None else self.k
 
     @property
+    def weight_of_biases(self) -> float:
+        """What biases add to the weight of a node in a pair: one for each that there is, half on either side."""
+        return sum(bias is not None for bias in (self.row_bias, self.column_bias)) / 2
+
+    @property
     def num_nodes(self) -> int:
         """N, of rows as of columns."""
         return len(self.q)

@@ -127,9 +127,12 @@ def _weighted_sum(num_vectors: int) -> Any:
     """The code for rows of so many times LANES numbers, all of which stay in registers until the sum is done."""
 
     def weighted_sum(
-        _: Any, out: Any, _place: Any, values: Any, columns: Any, _begin: Any, _end: Any, dense: Any
+        _: Any, out: Any, _place: Any, values: Any, columns: Any, _begin: Any, _end: Any, dense: Any, _add: Any
     ) -> Any:
-        """out[place + f] = Σ_e values[e]·dense[columns[e]·width + f] over the entries from the first up to the end."""
+        """out[place + f] = Σ_e values[e]·dense[columns[e]·width + f] over the entries from the first up to the end.
+
+        Where `add` is true, the sum is added to what is there.
+        """
 
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             kind, long, lanes = ir.VectorType(ir.FloatType(), LANES), ir.IntType(64), range(num_vectors)
@@ -166,10 +169,13 @@ def _weighted_sum(num_vectors: int) -> Any:
                 pointer = _pointer(
                     context, builder, signature.args[0], given[0], builder.add(given[1], long(lane * LANES))
                 )
-                builder.store(total, builder.bitcast(pointer, kind.as_pointer()), align=4)
+                place = builder.bitcast(pointer, kind.as_pointer())
+                more = builder.fadd(builder.load(place, align=4), total)
+                builder.store(builder.select(given[7], more, total), place, align=4)
             return context.get_dummy_value()
 
-        return types.void(out, types.intp, values, columns, types.intp, types.intp, dense), generate
+        kinds = (out, types.intp, values, columns, types.intp, types.intp, dense, types.boolean)
+        return types.void(*kinds), generate
 
     return intrinsic(weighted_sum)
 

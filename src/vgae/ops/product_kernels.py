@@ -41,16 +41,16 @@ def suits(dense: Tensor) -> bool:
     return dense.dtype == torch.float32 and dense.device.type == "cpu" and 0 < width <= WIDEST and width % LANES == 0
 
 
-def multiply(starts: Tensor, columns: Tensor, values: Tensor, dense: Tensor) -> Tensor:
-    """The product of a matrix by rows with a dense one that suits."""
+def multiply(starts: Tensor, columns: Tensor, values: Tensor, dense: Tensor, onto: Tensor | None = None) -> Tensor:
+    """The product of a matrix by rows with a dense one that suits; with `onto`, added to what is there."""
     height, width = len(starts) - 1, dense.shape[1]
-    out = empty(height, width)
+    out, add = empty(height, width) if onto is None else onto, onto is not None
     pattern = starts.numpy(), columns.numpy(), values.detach().numpy()
     rows, given = out.numpy(), dense.detach().contiguous().numpy()
     num_entries = len(columns)
     threads = min(torch.get_num_threads(), 1 + width * (num_entries + height) // ALONE)
     if threads == 1:
-        _multiply(*pattern, given, rows, 0, height)
+        _multiply(*pattern, given, rows, 0, height, add)
         return out
     num_parts = max(1, min(num_entries // PART, height))
     ends = np.searchsorted(pattern[0], np.linspace(0, num_entries, num_parts + 1)[1:-1]).tolist()
@@ -59,15 +59,17 @@ def multiply(starts: Tensor, columns: Tensor, values: Tensor, dense: Tensor) -> 
 
     def work(_: int) -> None:
         for part in parts:
-            _multiply(*pattern, given, rows, bounds[part], bounds[part + 1])
+            _multiply(*pattern, given, rows, bounds[part], bounds[part + 1], add)
 
     in_threads(work, threads)
     return out
 
 
 @compiled("contract")
-def _multiply(starts: Indices, columns: Indices, values: Array, dense: Array, out: Array, first: int, end: int) -> None:
-    """Some rows of the product."""
+def _multiply(
+    starts: Indices, columns: Indices, values: Array, dense: Array, out: Array, first: int, end: int, add: bool
+) -> None:
+    """Some rows of the product, in the place of what is there or added to it."""
     width, last = dense.shape[1], len(columns) - 1
     for row in range(first, end):
         begin, until = index_at(starts, row), index_at(starts, row + 1)
@@ -76,10 +78,10 @@ def _multiply(starts: Indices, columns: Indices, values: Array, dense: Array, ou
             for line in range(0, width, LANES):
                 fetch(dense, ahead + line)
         if width == LANES:
-            weighted_sum_1(out, row * width, values, columns, begin, until, dense)
+            weighted_sum_1(out, row * width, values, columns, begin, until, dense, add)
         elif width == 2 * LANES:
-            weighted_sum_2(out, row * width, values, columns, begin, until, dense)
+            weighted_sum_2(out, row * width, values, columns, begin, until, dense, add)
         elif width == 3 * LANES:
-            weighted_sum_3(out, row * width, values, columns, begin, until, dense)
+            weighted_sum_3(out, row * width, values, columns, begin, until, dense, add)
         else:
-            weighted_sum_4(out, row * width, values, columns, begin, until, dense)
+            weighted_sum_4(out, row * width, values, columns, begin, until, dense, add)

@@ -25,7 +25,7 @@ from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON, SHORTEST_FOR_NUMBA
 
 
 @dataclass(frozen=True, eq=False)
-class SparseRows:
+class _Rows:
     """A sparse matrix by rows (CSR): row i holds `values[starts[i]:starts[i + 1]]` at `columns[…]`."""
 
     starts: Tensor
@@ -34,8 +34,7 @@ class SparseRows:
     chunks: Chunks | None = None  # where Triton's kernels multiply: on a GPU
 
     @classmethod
-    def of(cls, matrix: sp.csr_array, device: torch.device) -> SparseRows:
-        """Those of a matrix."""
+    def of(cls, matrix: sp.csr_array, device: torch.device) -> _Rows:
         small = max(matrix.nnz, *matrix.shape) < 2**31
         kind = torch.int32 if small else torch.int64
         starts = torch.tensor(matrix.indptr, dtype=kind, device=device)
@@ -46,8 +45,10 @@ class SparseRows:
             chunks=Chunks.of(starts) if HAS_TRITON and device.type == "cuda" else None,
         )
 
-    def times(self, dense: Tensor, *, often: bool = False) -> Tensor:
+    def times(self, dense: Tensor, *, often: bool = False, onto: Tensor | None = None) -> Tensor:
         """A weighted bag of rows of `dense` for each row: twice as fast on a CPU as the sparse-matrix product.
+
+        With `onto`, the product is added to what is there.
 
         For products that are taken `often` there are kernels, which take a while to load and have the same bits. On a
         GPU, where a bag is one thread's work, Triton's kernels divide long rows.
@@ -55,13 +56,13 @@ class SparseRows:
         if self.chunks is not None and dense.dtype in (torch.float32, torch.bfloat16):
             kernels = import_module("vgae.ops.triton_entries")
             product: Tensor = kernels.multiply(self.columns, self.values, self.chunks, dense, len(self.starts) - 1)
-            return product
+            return product if onto is None else onto.add_(product)
         if often and HAS_NUMBA and max(len(self.starts), len(dense)) >= SHORTEST_FOR_NUMBA:
             kernels = import_module("vgae.ops.product_kernels")
             if kernels.suits(dense):
-                fused: Tensor = kernels.multiply(self.starts, self.columns, self.values, dense)
+                fused: Tensor = kernels.multiply(self.starts, self.columns, self.values, dense, onto)
                 return fused
-        return torch.nn.functional.embedding_bag(
+        bags: Tensor = torch.nn.functional.embedding_bag(
             self.columns,
             dense,
             self.starts,
@@ -69,6 +70,7 @@ class SparseRows:
             per_sample_weights=self.values.to(dense.dtype),
             include_last_offset=True,
         )
+        return bags if onto is None else onto.add_(bags)
 
 
 class SparseMatrix:
@@ -78,8 +80,8 @@ class SparseMatrix:
         matrix = sp.csr_array(matrix, dtype=np.float32)
         target = torch.device(device)
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-        self.rows = SparseRows.of(matrix, target)
-        self.rows_of_transpose = self.rows if symmetric else SparseRows.of(matrix.T.tocsr(), target)
+        self.rows = _Rows.of(matrix, target)
+        self.rows_of_transpose = self.rows if symmetric else _Rows.of(matrix.T.tocsr(), target)
 
     def with_values(self, values: Tensor) -> SparseMatrix:
         """The matrix with other values at the same places; those of a symmetric one have to be symmetric too."""

@@ -18,9 +18,6 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from vgae.ops.chunks import Chunks, by_ends
-from vgae.ops.dispatch import HAS_TRITON
-from vgae.ops.sparse import SparseRows
 from vgae.parallel.shards import Shards
 
 if TYPE_CHECKING:
@@ -39,7 +36,6 @@ class Halo:
     received: list[int]  # how many of them each process has
     wanted: Tensor  # own rows that others need, one process after the other
     sent: list[int]  # how many of them each process needs
-    returning: SparseRows  # which of the rows that come back belong to each own row
 
     @classmethod
     def of(cls, group: Group, shards: Shards, needed: Nodes) -> Halo:
@@ -50,8 +46,8 @@ class Halo:
         sent = group.exchange(counts, once, once).wait().tolist()
         kind = torch.int32 if shards.num_nodes < 2**31 else torch.int64
         asked = torch.from_numpy(needed).to(group.device, kind)
-        wanted = group.exchange(asked, received, sent).wait() - shards.own.start
-        return cls(group, shards, needed, received, wanted, sent, _returning(wanted, len(shards.own)))
+        wanted = group.exchange(asked, received, sent).wait().long() - shards.own.start
+        return cls(group, shards, needed, received, wanted, sent)
 
     @property
     def num_rows(self) -> int:
@@ -81,9 +77,12 @@ class Halo:
         """Begin to exchange the gradients of rows of the halo."""
         return self.group.exchange(gradients, self.received, self.sent)
 
-    def added_up(self, returned: Tensor) -> Tensor:
-        """What came back, added up by own rows."""
-        return self.returning.times(returned, often=True)
+    def add(self, returned: Tensor, onto: Tensor) -> Tensor:
+        """Add what came back to own rows, one process after the other: no row is there twice in what one sends."""
+        parts = zip(torch.split(self.wanted, self.sent), torch.split(returned, self.sent), strict=True)
+        for rows, gradients in parts:
+            onto.index_add_(0, rows, gradients)
+        return onto
 
 
 class _Fetch(torch.autograd.Function):
@@ -96,12 +95,5 @@ class _Fetch(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
         halo: Halo = ctx.halo
-        return halo.added_up(halo.send_back(upstream).wait()), None
-
-
-def _returning(wanted: Tensor, num_own: int) -> SparseRows:
-    """By own row the places where its gradients come back, in the order of the ranks."""
-    places = torch.arange(len(wanted), device=wanted.device)
-    starts, columns, _ = by_ends(wanted, places, num_own)
-    ones = torch.ones(len(wanted), device=wanted.device)
-    return SparseRows(starts, columns, ones, Chunks.of(starts) if HAS_TRITON and starts.is_cuda else None)
+        own = upstream.new_zeros(len(halo.shards.own), *upstream.shape[1:])
+        return halo.add(halo.send_back(upstream).wait(), onto=own), None

@@ -71,7 +71,7 @@ class _Product(torch.autograd.Function):
         often = ctx.needs_input_grad[0]
         message = matrix.halo.send(dense)
         product = matrix.inside.rows.times(dense, often=often)
-        return product.add_(matrix.outside.rows.times(message.wait(), often=often))
+        return matrix.outside.rows.times(message.wait(), often=often, onto=product)
 
     @staticmethod
     @once_differentiable
@@ -80,4 +80,4 @@ class _Product(torch.autograd.Function):
         upstream = upstream.contiguous()
         message = matrix.halo.send_back(matrix.outside.rows_of_transpose.times(upstream, often=True))
         product = matrix.inside.rows_of_transpose.times(upstream, often=True)
-        return product.add_(matrix.halo.added_up(message.wait())), None
+        return matrix.halo.add(message.wait(), onto=product), None

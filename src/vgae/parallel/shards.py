@@ -58,4 +58,5 @@ class Shards:
 
     def split(self, nodes: npt.NDArray[np.int64]) -> list[int]:
         """How many of these nodes, which are sorted, each process has."""
-        return np.diff(np.searchsorted(nodes, np.array(self.bounds))).tolist()
+        found: list[int] = np.diff(np.searchsorted(nodes, np.array(self.bounds))).tolist()
+        return found

@@ -35,21 +35,9 @@ class _Total(torch.autograd.Function):
         return upstream, None
 
 
-def twice(rows: Tensor) -> Tensor:
-    """Rows as they are, whose gradient counts twice: that of a sum over i, j in which f_ij = f_ji, by the i alone."""
-    result: Tensor = _Twice.apply(rows)  # type: ignore[no-untyped-call]
-    return result
-
-
-class _Twice(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor) -> Tensor:  # noqa: ARG004
-        return rows.view_as(rows)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> Tensor:  # noqa: ARG004
-        return 2 * upstream
+def with_gradient_twice(number: Tensor) -> Tensor:
+    """The number as it is, with twice its gradient: that of a sum over i, j with f_ij = f_ji, by the i alone."""
+    return 2 * number - number.detach()
 
 
 class SharedGradients:
@@ -64,5 +52,5 @@ class SharedGradients:
             return
         parts = [torch.zeros_like(each) if each.grad is None else each.grad for each in self.weights]
         summed = self.group.sum(torch.cat([part.flatten() for part in parts]))
-        for weight, found in zip(self.weights, summed.split([part.numel() for part in parts]), strict=True):
+        for weight, found in zip(self.weights, torch.split(summed, [part.numel() for part in parts]), strict=True):
             weight.grad = found.view(weight.shape)
