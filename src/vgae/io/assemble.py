@@ -111,9 +111,7 @@ def with_nodes(loaded: LoadedGraph, name: str, nodes: Nodes) -> LoadedGraph:
     places = pc.index_in(given, value_set=known)
     row = first_true(pc.is_null(places))
     if row is not None:
-        raise InputError(
-            f"{origin.name}: {origin.row(row)} is about {given[row].as_py()!r}, which is not a node of {name}."
-        )
+        raise InputError(f"{origin.at(row)} is about {given[row].as_py()!r}, which is not a node of {name}.")
     codes = places.to_numpy().astype(np.int64)
     require_one_row_each(codes, np.array(graph.ids, dtype=object), origin)
     rows = np.full(graph.num_nodes, -1, dtype=np.int64)

@@ -42,7 +42,7 @@ def as_ids(origin: Origin, column: pa.ChunkedArray, name: str, why: str) -> pa.C
         missing = pc.is_null(column)
     row = first_true(missing)
     if row is not None:
-        raise InputError(f"{origin.name}: {origin.row(row)} has no id in the column {name!r}; {why}.")
+        raise InputError(f"{origin.at(row)} has no id in the column {name!r}; {why}.")
     return column
 
 
@@ -166,7 +166,7 @@ def as_weights(origin: Origin, column: pa.ChunkedArray, name: str) -> FloatArray
         row = int(np.argmin(usable))
         found = "no weight" if numbers.missing[row] else f"the weight {column[row].as_py()}"
         point = ", with a decimal point" * ("," in found)
-        raise InputError(f"{origin.name}: {origin.row(row)} has {found} in the column {name!r}; {WEIGHTS_ARE}{point}.")
+        raise InputError(f"{origin.at(row)} has {found} in the column {name!r}; {WEIGHTS_ARE}{point}.")
     return numbers.values
 
 
