@@ -79,7 +79,8 @@ def start(place: Path, run: str, options: list[str], *, restarts: int) -> list[s
 
 def kill_workers(agents: list[subprocess.Popen[bytes]], run: Path, kills: int, seconds: float) -> list[int]:
     """Kill a worker of the second agent, whenever some more time has passed; the iterations that were saved by then."""
-    chance, found = random.Random(0), []  # noqa: S311 - moments, no secrets
+    chance = random.Random(0)  # noqa: S311 - moments, no secrets
+    found: list[int] = []
     while len(found) < kills and agents[1].poll() is None:
         time.sleep(chance.uniform(0.1, 0.6) * seconds)
         children = Path(f"/proc/{agents[1].pid}/task/{agents[1].pid}/children").read_text().split()

@@ -29,7 +29,6 @@ from torch.distributed.launcher.api import LaunchConfig, launch_agent
 
 import vgae
 import vgae.parallel.joining
-import vgae.version
 from vgae.cli.app import main
 
 PATIENCE = 60.0  # seconds, for a busy machine
@@ -245,7 +244,8 @@ def kill(place: Path) -> dict[str, Any]:
     """Each of two processes killed just before its n-th change to a file; then both continue."""
     options = [*KINDS["sampled GAE"], "--iterations", "2", *EVERY]
     finish(place, 2, place / "whole", *options)
-    whole, wrong, kept = content_of(place / "whole"), [], []
+    whole, kept = content_of(place / "whole"), []
+    wrong: list[Any] = []
     for rank in (0, 1):
         count, ended = 1, False
         while not ended:
@@ -281,8 +281,7 @@ def refuse(place: Path) -> dict[str, Any]:
         }
 
     def newer() -> None:
-        vgae.version.__version__ = "9.0"
-        vgae.parallel.joining.__version__ = "9.0"
+        pytest.MonkeyPatch().setattr("vgae.parallel.joining.__version__", "9.0")
 
     case("other version", before={1: newer})
     case("other option", others={1: [*plain, "--learning-rate", "0.5"]})
@@ -311,14 +310,14 @@ def refuse(place: Path) -> dict[str, Any]:
 
 def hang(place: Path) -> dict[str, Any]:
     """One of three processes stops, once the first and once another."""
-    found = {}
+    found: dict[str, Any] = {}
     for rank in (0, 2):
         run = place / f"stopped-{rank}"
         options = [*KINDS["sampled GAE"], *EVERY, "--timeout", "1.5"]
         began = time.monotonic()
         command = Command(place, 3, *train(run, *options), before={rank: at_change(run, 25, stop_me)})
         ended = command.wait()
-        found[rank] = {
+        found[str(rank)] = {
             "codes": [each.code for each in ended],
             "said": [each.said for each in ended],
             "numbers": command.processes,

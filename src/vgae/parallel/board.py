@@ -34,7 +34,7 @@ class Board:
         self.keeper = place.keeper
         self.topic = "meeting"  # notes under another are not seen
         try:
-            self.store = dist.TCPStore(
+            self.store: Any = dist.TCPStore(  # type: ignore[attr-defined]  # not in torch's list of names
                 place.address,
                 place.port,
                 place.size,
@@ -64,6 +64,10 @@ class Board:
         """The notes under a name, by the ranks of those who have left one."""
         found = self._ask(lambda: self._look([self._key(name, rank) for rank in range(self.size)]))
         return {rank: note for rank, note in enumerate(found) if note is not None}
+
+    def store_of_group(self) -> Any:
+        """A place for what the processes need to find each other, apart from the notes."""
+        return dist.PrefixStore(self.topic, self.store)  # type: ignore[attr-defined]  # as above
 
     def _key(self, name: str, rank: int) -> str:
         return f"vgae/{self.topic}/{name}/{rank}"

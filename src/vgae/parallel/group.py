@@ -55,7 +55,7 @@ class Group:
         self._on_host = self.device.type != "cpu" and dist.get_backend() != "nccl"
 
     @classmethod
-    def started(cls, device: str = "auto", *, timeout: float = TIMEOUT, store: dist.Store | None = None) -> Group:
+    def started(cls, device: str = "auto", *, timeout: float = TIMEOUT, store: Any = None) -> Group:
         """The group that this process is in; if it is in none yet, it joins the one that torchrun has started.
 
         The device `auto` is a GPU where there are some, by the rank on this machine, else the CPU. `timeout` is how

@@ -58,7 +58,7 @@ def joined(
     processes = _meet_all(board, timeout)
     with _beating(board, processes, timeout, on_failure):
         try:
-            group = Group.started(device, timeout=timeout, store=dist.PrefixStore(board.topic, board.store))
+            group = Group.started(device, timeout=timeout, store=board.store_of_group())
             yield group
             _leave_together(board, place, processes, timeout)
         except BaseException as error:
