@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from torch import Tensor
 from vgae.graph.graph import Graph
 from vgae.graph.split import split_links
 from vgae.graph.synthetic import stochastic_block_model
+from vgae.objective import sharded
 from vgae.parallel.group import Group
 from vgae.train.callbacks import Checkpointer
 from vgae.train.config import Config
@@ -66,9 +68,17 @@ def course(group: Group | None, name: str, changes: dict[str, Any], start: Train
     return Course(recorder.states, trained.history, trained.latent, weights, trained.nodes, recorder.sharding)
 
 
-def courses(group: Group, names: list[str], changes: dict[str, Any]) -> dict[str, Course]:
-    """Several of them."""
-    return {name: course(group, name, changes) for name in names}
+def courses(group: Group, names: list[str], *, gathered: bool = True) -> dict[str, Course]:
+    """Several of them; the factors of a graph that small are gathered, unless they are to be asked for."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not gathered:
+            patch.setattr(sharded, "GATHERED", 0)
+        return {name: course(group, name, {}) for name in names}
+
+
+def courses_by_asking(group: Group, names: list[str]) -> dict[str, Course]:
+    """The same as with a large graph."""
+    return courses(group, names, gathered=False)
 
 
 def job_of(name: str, **changes: Any) -> Job:

@@ -6,8 +6,9 @@
 The sum over all pairs goes round a ring (vgae.parallel.ring). The ones of a row need the factors of its neighbours, its
 halo. Where logits are symmetric so are the ones, and the gradient of a row is twice that of the entries in it: nothing
 has to be sent back. The zeros of a step are those that one process would draw; each process has those in its rows, and
-asks the owners for the factors of the other ends: at most M rows are sent. The closed form Σ_ij p(s_ij) needs sums over
-nodes alone, which all processes add up; so do the means that the control variate learns from.
+asks the owners for the factors of the other ends: at most M rows are sent. Of a small graph everybody has the factors
+of all nodes, which takes fewer messages. The closed form Σ_ij p(s_ij) needs sums over nodes alone, which all processes
+add up; so do the means that the control variate learns from.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -44,6 +46,7 @@ from vgae.parallel.totals import total, with_gradient_twice
 if TYPE_CHECKING:
     from vgae.parallel.group import Group
 
+GATHERED = 2**16  # nodes of a graph whose factors everybody has, because a message takes longer than what is in it
 OFTEN = 16  # a share of all nodes from which on it pays to mark them instead of sorting
 
 
@@ -63,6 +66,11 @@ class Part:
     def num_nodes(self) -> int:
         """N, of all processes together."""
         return self.halo.shards.num_nodes
+
+    @property
+    def others(self) -> npt.NDArray[np.int64]:
+        """The nodes of all other processes."""
+        return np.concatenate([np.arange(self.own.start), np.arange(self.own.stop, self.num_nodes)])
 
 
 class ShardedObjective(Objective):
@@ -90,12 +98,18 @@ class ShardedObjective(Objective):
         ones = Ones.of(local, self.part.group.device, symmetric=mirrored, labelled=labelled)
         return replace(ones, num_columns=halo.num_rows)
 
-    def at_ones(self, factors: Factors, parabola: tuple[Tensor, Tensor], *, value: bool) -> Tensor:
-        """F over the ones in own rows."""
-        mirrored = self.ones.transposed is None
-        around = extended(factors, self.part.halo, gradient=not mirrored)
-        found = sum_at_ones(around, self.ones, self.counted, parabola, value=value)
-        return with_gradient_twice(found) if mirrored else found
+    @property
+    def mirrored(self) -> bool:
+        """Whether logits and ones are symmetric, so that gradients in the columns are those in the rows."""
+        return self.ones.transposed is None
+
+    def at_ones(self, around: Factors, parabola: tuple[Tensor, Tensor], *, value: bool) -> Tensor:
+        """F over the ones in own rows, by factors whose columns are own nodes and those of the halo."""
+        if not self.mirrored:
+            return sum_at_ones(around, self.ones, self.counted, parabola, value=value)
+        bias = None if around.column_bias is None else around.column_bias.detach()
+        given = replace(around, k=around.columns.detach(), column_bias=bias)
+        return with_gradient_twice(sum_at_ones(given, self.ones, self.counted, parabola, value=value))
 
     def of_all(self, part: Tensor, *, value: bool) -> Tensor:
         """The sum over all processes; where nobody asks for the value, what is here has the right gradient."""
@@ -147,7 +161,8 @@ class ShardedExactObjective(ShardedObjective):
         del generator
         factors = decoder.require_factors(z)
         everywhere = self.ring.softplus(factors, value=value)
-        return self.of_all(everywhere + self.at_ones(factors, self.parabola, value=value), value=value)
+        around = extended(factors, self.part.halo, gradient=not self.mirrored)
+        return self.of_all(everywhere + self.at_ones(around, self.parabola, value=value), value=value)
 
 
 class ShardedSampledObjective(ShardedObjective):
@@ -165,11 +180,14 @@ class ShardedSampledObjective(ShardedObjective):
     ) -> None:
         observed = options.observed
         counted = Counted(weighting.positive_weight, None if observed.diagonal else 0.0, as_zeros=observed.soft)
+        self.gathered = part.num_nodes <= GATHERED
+        if self.gathered:
+            part = replace(part, halo=Halo.of(part.group, part.halo.shards, part.others))
         super().__init__(part, graph, model, weighting, options, counted)
         num_pairs = num_negatives or num_pairs_for(self.graph, control_variate=True)
         num_zeros = num_zeros_of(self.graph)
         self.variate = ControlVariate(num_zeros, num_pairs, part.group.device)
-        self.zeros = Zeros(part, self.rows_of_ones(), num_zeros, num_pairs)
+        self.zeros = Zeros(part, self.rows_of_ones(), num_zeros, num_pairs, asks=not self.gathered)
 
     def begin(self, model: AutoEncoder, inputs: EncoderInputs, generator: torch.Generator) -> None:
         """Before the first step the control variate looks at a draw."""
@@ -188,9 +206,10 @@ class ShardedSampledObjective(ShardedObjective):
         factors = decoder.require_factors(z)
         known = SharedPairs.of_all(factors, self.part)
         a, b = self.variate.coefficients(known)
-        ones = self.at_ones(factors, (a, b), value=value)
         drawn = self.zeros.draw(generator)
         around = extended(factors, drawn.halo)
+        neighbours = around if self.gathered else extended(factors, self.part.halo, gradient=not self.mirrored)
+        ones = self.at_ones(neighbours, (a, b), value=value)
         residual, logits = sum_at_pairs(around, drawn.pairs, (a, b))
         self._learn(known, around, drawn, logits)
         here = ones + self.variate.num_zeros / self.variate.num_pairs * residual
@@ -217,9 +236,10 @@ class Drawn:
 class Zeros:
     """The zeros in own rows, of which a step draws some: those that one process would draw, in the same order."""
 
-    def __init__(self, part: Part, rows: sp.csr_array, num_zeros: int, num_pairs: int) -> None:
+    def __init__(self, part: Part, rows: sp.csr_array, num_zeros: int, num_pairs: int, *, asks: bool) -> None:
         group, num_nodes = part.group, part.num_nodes
         self.part, self.num_zeros, self.num_pairs = part, num_zeros, num_pairs
+        self.asks = asks  # for the other ends; else the halo has them all
         ones = Ones.of(rows, group.device, symmetric=True)
         self.ones = replace(ones, num_columns=num_nodes)
         counts = group.gather(torch.tensor([rows.nnz], device=group.device), [1] * group.size)
@@ -233,7 +253,7 @@ class Zeros:
         return number * self.num_pairs // self.num_zeros
 
     def draw(self, generator: torch.Generator) -> Drawn:
-        """The next draw; all processes agree on which rows each needs."""
+        """The next draw; where they ask for rows, all processes agree on which each needs."""
         if not isinstance(generator, RowGenerator):
             raise TypeError("Processes draw the zeros of their rows from a generator by rows.")
         places = generator.some(self.places, self.num_pairs, torch.float64)
@@ -242,13 +262,17 @@ class Zeros:
         bounds = torch.tensor([self.numbers.start, self.numbers.stop], device=places.device)
         begin, end = torch.searchsorted(chosen, bounds).tolist()
         sources, nodes = zeros_among(self.ones, chosen[begin:end] - self.numbers.start).unbind(dim=1)
-        own = self.part.own
-        targets = nodes.long() - own.start
-        outside = (targets < 0) | (targets >= len(own))
-        needed, at = distinct(nodes[outside], self.part.num_nodes)
-        targets[outside] = len(own) + at
-        halo = Halo.of(self.part.group, self.part.halo.shards, needed.cpu().numpy().astype(np.int64))
-        return Drawn(torch.stack([sources.to(targets.dtype), targets]).T, halo, self.places.start + begin)
+        own, halo, nodes = self.part.own, self.part.halo, nodes.long()
+        before, behind = nodes < own.start, nodes >= own.stop
+        if self.asks:
+            outside = before | behind
+            needed, at = distinct(nodes[outside], self.part.num_nodes)
+            halo = Halo.of(self.part.group, halo.shards, needed.cpu().numpy())
+            targets = nodes - own.start
+            targets[outside] = len(own) + at
+        else:  # own nodes, those before them, and those behind
+            targets = torch.where(behind, nodes, torch.where(before, nodes + len(own), nodes - own.start))
+        return Drawn(torch.stack([sources.long(), targets]).T, halo, self.places.start + begin)
 
 
 @dataclass(frozen=True, eq=False)
