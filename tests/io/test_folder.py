@@ -52,11 +52,13 @@ def test_a_folder_is_the_table_of_all_its_rows(
     folder = write_parts(where / "links", parts, kinds)
     whole = write_parts(where / "whole", [rows], ["csv"]) / "part-0.csv"
     if all(row[0] == row[1] for row in rows):
-        messages = [message_of(lambda path=path: read_graph(path)) for path in (whole, folder)]  # type: ignore[misc]
+        messages = [
+            message_of(lambda path=path: read_graph(path, source="from", target="to")) for path in (whole, folder)
+        ]  # type: ignore[misc]
         assert messages[0].removeprefix(str(whole)) == messages[1].removeprefix(str(folder))
         return
-    expected = read_graph(whole, directed=directed, weight=weight)
-    assert same(read_graph(folder, directed=directed, weight=weight), expected)
+    expected = read_graph(whole, source="from", target="to", directed=directed, weight=weight)
+    assert same(read_graph(folder, source="from", target="to", directed=directed, weight=weight), expected)
 
 
 def test_what_was_assumed_is_said_once(tmp_path: Path) -> None:
