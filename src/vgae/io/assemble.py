@@ -78,7 +78,7 @@ def from_links(table: SourceTable, options: LinkOptions, nodes: Nodes | None = N
     """The graph of a table of links and perhaps one of nodes."""
     origin = table.origin
     ends = ends_of(table, options)
-    weights, weight = _weights_of(table, options, ends)
+    weights, weight = weights_of(table, options, ends)
     sides = two_sides(ends) if options.bipartite else None
     columns = ends.columns if sides is None else sides.columns
     if sides is not None and nodes is not None:
@@ -154,7 +154,7 @@ def _times_of(table: SourceTable, options: LinkOptions, graph: Graph, rows: Pair
     return first_times(graph, rows, as_times(table.origin, table.column(place), table.names[place]))
 
 
-def _weights_of(table: SourceTable, options: LinkOptions, ends: Ends) -> tuple[FloatArray | None, str | None]:
+def weights_of(table: SourceTable, options: LinkOptions, ends: Ends) -> tuple[FloatArray | None, str | None]:
     """The weights of the rows, and the name of their column."""
     if options.weight is None:
         return None, None

@@ -40,15 +40,21 @@ class Ends:
 
 
 def read_link_table(path: Path, options: LinkOptions, known: Collection[str] = ()) -> SourceTable:
-    """The table of links in a file; where a column is asked for by name, the first row is a header."""
+    """The table of links in a file."""
+    wanted, header = wanted_of(options, known)
+    return read_table(path, wanted, options.delimiter, header)
+
+
+def wanted_of(options: LinkOptions, known: Collection[str] = ()) -> tuple[Wanted, bool | None]:
+    """What a table of links is read for; where a column is asked for by name, its first row is a header."""
     header = True if options.header is None and any(map(is_name, options.columns)) else options.header
-    return read_table(path, Wanted(links=True, needed="two columns of ids", known=known), options.delimiter, header)
+    return Wanted(links=True, needed="two columns of ids", known=known), header
 
 
-def ends_of(table: SourceTable, options: LinkOptions) -> Ends:
-    """The two columns of ids of a table of links."""
+def ends_of(table: SourceTable, options: LinkOptions, *, whole: bool = True) -> Ends:
+    """The two columns of ids of a table of links, or of some of its rows."""
     origin = table.origin
-    if options.source is None and options.target is None and origin.lines is None:
+    if whole and options.source is None and options.target is None and origin.lines is None:
         _refuse_matrix(origin, table.data)
     places, notes = _places(table, options)
     names = tuple(table.names[place] for place in places)
