@@ -22,6 +22,7 @@ from vgae.parallel.group import Group
 from vgae.parallel.reading import read_links_in_parts
 from vgae.parallel.shards import Shards
 from vgae.parallel.splitting import split_in_parts
+from vgae.parallel.texts import send_text
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
@@ -99,7 +100,7 @@ def send(group: Group, piece: int, seed: int) -> tuple[Any, Any, list[str], Any]
         arrived = sent.send(rows)
         answers = sent.answer(arrived * 10)
         texts = pa.array([f"{group.rank}-{'é' * int(row % 4)}-{row}" for row in rows[:, 1]], pa.large_string())
-        return owners, arrived, sent.send_text(texts).to_pylist(), answers
+        return owners, arrived, send_text(sent, texts).to_pylist(), answers
     finally:
         mail.PIECE = before
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ import scipy.sparse as sp
 from grouping import Processes
 
 from helpers import message_of
-from vgae.graph.split import split_links
+from vgae.graph.split import LinkSplit, split_links
 from vgae.io.tables import read_any, read_graph
 from vgae.model.inputs import normalized_adjacency
 from vgae.train.config import Config
@@ -128,7 +131,13 @@ def test_training_on_parts_is_training_on_the_whole(processes: Processes, tmp_pa
     weighted = objective == "sampled"
     folder = write_folder(tmp_path / "links", "csv", lambda i: f"n{i}", parts=6, weights=weighted)
     options = {"weight": "w"} if weighted else {}
-    values = {"objective": objective, "iterations": 6, "eval_every": 3, "hidden_dim": 8, "latent_dim": 4}
+    values: dict[str, Any] = {
+        "objective": objective,
+        "iterations": 6,
+        "eval_every": 3,
+        "hidden_dim": 8,
+        "latent_dim": 4,
+    }
     values |= {"early_stopping": 5, "stop_by": "top"}
     split = split_links(read_graph(folder, **options), val=0.1, test=0.1, seed=0)
     expected = train(Job.of(split.train, Config(**values), split.val))
@@ -138,6 +147,31 @@ def test_training_on_parts_is_training_on_the_whole(processes: Processes, tmp_pa
         assert np.allclose(np.array(each), np.array(history), rtol=1e-4)
         assert num_links < 0.8 * split.train.num_edges
     assert np.allclose(found[0][1], expected.embeddings.numpy(), rtol=1e-3, atol=1e-4)
+
+
+def test_the_command_reads_a_folder_in_parts(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "links", "csv", lambda i: f"n{i}", parts=6)
+    options = ["--preset", "paper", "--iterations", "5", "--processes", "2", "--no-verdict"]
+    done = run_command("train", "links", *options, "--out", "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    graph = read_graph(folder)
+    assert f"{graph} · {graph.cleaning}" in done.stderr
+    assert done.stderr.startswith("links: 6 files read as one table; columns are split at commas; the first row is a")
+    split = LinkSplit.load(tmp_path / "run" / "split.npz")
+    assert split.content_hash == split_links(graph).content_hash
+    assert split.train.ids == graph.ids
+    (folder / "part-05.csv").write_text("source,target\nn1,n2\nn3,\n")
+    wrong = run_command("train", "links", *options, "--out", "other", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert wrong.stderr.count("\n") == 1
+    assert "links/part-05.csv: row 2 has no id in the column 'target'; every link needs two ends." in wrong.stderr
+    assert not (tmp_path / "other").exists()
+
+
+def run_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "vgae", *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ import pyarrow as pa
 from vgae.graph.convert import text_array
 from vgae.graph.pairs import AnyArray, IntArray, distinct
 from vgae.io.columns import whole_numbers
-from vgae.parallel.mail import Mail, collected, collected_text, counts_of, owners_of_text, ranges_of
+from vgae.parallel.mail import Mail, collected, counts_of, ranges_of
+from vgae.parallel.texts import collected_text, owners_of_text, send_text
 
 if TYPE_CHECKING:
     from vgae.parallel.group import Group
@@ -76,7 +77,7 @@ def _number_text(group: Group, columns: Sequence[pa.ChunkedArray]) -> tuple[IntA
     places = _places(group, [len(column) for column in columns])[_first_places(codes)]
 
     to_owner = Mail(group, owners_of_text(known, group.size))
-    arrived = to_owner.send_text(known).dictionary_encode()
+    arrived = send_text(to_owner, known).dictionary_encode()
     of_arrived = arrived.indices.to_numpy(zero_copy_only=False)
     first = np.full(len(arrived.dictionary), np.iinfo(np.int64).max)
     np.minimum.at(first, of_arrived, to_owner.send(places))
@@ -87,7 +88,7 @@ def _number_text(group: Group, columns: Sequence[pa.ChunkedArray]) -> tuple[IntA
     before = sum(counts_of(group, len(there))[: group.rank])
     numbers = np.empty_like(there)
     numbers[order] = before + np.arange(len(there))
-    ids = to_range.send_text(arrived.dictionary).take(pa.array(order))
+    ids = send_text(to_range, arrived.dictionary).take(pa.array(order))
     of_known = to_owner.answer(to_range.answer(numbers)[of_arrived])
     return of_known[codes], ids
 

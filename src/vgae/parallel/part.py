@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import torch
 
 from vgae.graph.checks import FloatArray
 from vgae.graph.cleaning import Cleaning
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, Pairs
-from vgae.parallel.mail import Mail, collected, counts_of
+from vgae.parallel.mail import Mail, collected, counts_of, tensor_of
 
 if TYPE_CHECKING:
     from vgae.parallel.group import Group
@@ -43,13 +42,13 @@ class Whole:
 
 
 class GraphPart(Graph):
-    """The links of a graph that this process has; undirected, without features. Make it with `of`."""
+    """The links of a graph that this process has; undirected, without features. Make it with `of_links`."""
 
     whole: Whole
     own: range | None = None  # the nodes whose links they are; None: links in their order, each in one process
 
     @classmethod
-    def of(
+    def of_links(
         cls,
         group: Group,
         num_nodes: int,
@@ -99,7 +98,7 @@ class GraphPart(Graph):
         return self.whole.num_edges
 
     @property
-    def content_hash(self) -> str:  # type: ignore[override]  # which is computed once too, by all processes
+    def content_hash(self) -> str:
         """That of the whole graph."""
         return self.whole.content_hash
 
@@ -115,13 +114,8 @@ class GraphPart(Graph):
         found = np.zeros(self.num_nodes)
         for ends in self.edges[kept].T:
             found += np.bincount(ends, weights, minlength=self.num_nodes)
-        summed: npt.NDArray[np.float64] = self.whole.group.sum(torch.from_numpy(found).to(self.device)).cpu().numpy()
+        summed: npt.NDArray[np.float64] = self.whole.group.sum(tensor_of(self.whole.group, found)).cpu().numpy()
         return summed
-
-    @property
-    def device(self) -> torch.device:
-        """Where messages are made."""
-        return self.whole.group.device
 
     def on(self, shards: Shards) -> GraphPart:
         """The links of this process's nodes; those of nodes in two processes are in both."""
@@ -156,8 +150,7 @@ def streamed(group: Group, rows: AnyArray) -> Iterator[AnyArray]:
             sent, received = [0] * group.size, [0] * group.size
             sent[0] = len(here)
             received[rank] = length if group.is_first else 0
-            tensor = torch.from_numpy(np.ascontiguousarray(here)).to(group.device)
-            arrived = group.exchange(tensor, sent, received).wait()
+            arrived = group.exchange(tensor_of(group, here), sent, received).wait()
             if group.is_first:
                 yield arrived.cpu().numpy()
 

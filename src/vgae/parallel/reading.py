@@ -20,7 +20,7 @@ import torch
 from vgae.errors import InputError
 from vgae.graph.checks import check_num_nodes
 from vgae.graph.cleaning import Cleaning, simplify
-from vgae.graph.pairs import IntArray
+from vgae.graph.pairs import IntArray, Pairs, canonical
 from vgae.io.assemble import weights_of
 from vgae.io.columns import FloatArray
 from vgae.io.folder import Columns, PieceReader, Stacked, notes_on, pieces_of, shares_of, stack
@@ -70,7 +70,7 @@ def read_links_in_parts(group: Group, folder: Path, options: LinkOptions) -> Rea
         simple = simplify(mail.send(pairs), num_nodes, weights, False, lambda fact: not group.any(not fact))
         cleaning = _total(group, simple["cleaning"])
         merged = simple.get("weights")
-        graph = GraphPart.of(
+        graph = GraphPart.of_links(
             group,
             num_nodes,
             simple["edges"],
@@ -114,9 +114,11 @@ def _read(group: Group, folder: Path, options: LinkOptions) -> _Rows:
     return _Rows(ends.columns, weights_of(table, options, ends)[0], ends.notes, files)
 
 
-def _links(pairs: IntArray, num_nodes: int) -> IntArray:
+def _links(pairs: Pairs, num_nodes: int) -> IntArray:
     """The number of each link, whichever way it goes."""
-    return pairs.min(axis=1) * num_nodes + pairs.max(axis=1)
+    low, high = canonical(pairs).T
+    found: IntArray = low * num_nodes + high
+    return found
 
 
 def _total(group: Group, own: Cleaning) -> Cleaning:

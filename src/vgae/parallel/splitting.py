@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from vgae.errors import InputError
 from vgae.graph.checks import MAX_SEED
@@ -20,7 +19,7 @@ from vgae.graph.negatives import require_non_links
 from vgae.graph.pairs import AnyArray, IntArray, Pairs
 from vgae.graph.split import HeldOut, LinkSplit, check_fraction, numbers_held_out
 from vgae.options import whole_number
-from vgae.parallel.mail import Mail, counts_of
+from vgae.parallel.mail import Mail, counts_of, tensor_of
 from vgae.parallel.part import GraphPart, streamed
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class PartSplit(LinkSplit):
     hash: str = ""
 
     @property
-    def content_hash(self) -> str:  # type: ignore[override]  # which is computed once too, by all processes
+    def content_hash(self) -> str:
         """That of the whole split."""
         return self.hash
 
@@ -73,7 +72,7 @@ def split_in_parts(graph: GraphPart, *, val: float, test: float, seed: int) -> P
     kept = np.ones(len(graph.edges), dtype=bool)
     kept[here] = False
     weights = None if graph.weights is None else graph.weights[kept]
-    train = GraphPart.of(group, graph.num_nodes, graph.edges[kept], weights, ids=graph.whole.ids)
+    train = GraphPart.of_links(group, graph.num_nodes, graph.edges[kept], weights, ids=graph.whole.ids)
 
     of_val = from_first(group, links[num_test:] if group.is_first else np.empty((num_val, 2), dtype=np.int64))
     of_test = (links[:num_test], non_links[:num_test]) if group.is_first else (NO_PAIRS, NO_PAIRS)
@@ -94,14 +93,14 @@ def non_links_at(graph: GraphPart, positions: IntArray, more: IntArray) -> Pairs
     own = np.sort(np.concatenate([own, more[owners == group.rank]]))
     before = sum(counts_of(group, len(own))[: group.rank])
     passed = np.searchsorted(own - (before + np.arange(len(own))), positions, side="right")
-    total = group.sum(torch.from_numpy(passed).to(group.device)).cpu().numpy()
+    total = group.sum(tensor_of(group, passed)).cpu().numpy()
     return numbering.pairs(positions + total)
 
 
 def from_first(group: Group, rows: AnyArray) -> AnyArray:
     """What the first process has, in all of them; others give rows of the same shape."""
     given = rows if group.is_first else np.zeros_like(rows)
-    found: AnyArray = group.sum(torch.from_numpy(np.ascontiguousarray(given)).to(group.device)).cpu().numpy()
+    found: AnyArray = group.sum(tensor_of(group, given)).cpu().numpy()
     return found
 
 

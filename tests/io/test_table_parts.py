@@ -52,10 +52,9 @@ def test_a_folder_is_the_table_of_all_its_rows(
     folder = write_parts(where / "links", parts, kinds)
     whole = write_parts(where / "whole", [rows], ["csv"]) / "part-0.csv"
     if all(row[0] == row[1] for row in rows):
-        messages = [
-            message_of(lambda path=path: read_graph(path, source="from", target="to")) for path in (whole, folder)
-        ]  # type: ignore[misc]
-        assert messages[0].removeprefix(str(whole)) == messages[1].removeprefix(str(folder))
+        ends = {"source": "from", "target": "to"}
+        one, other = message_of(lambda: read_graph(whole, **ends)), message_of(lambda: read_graph(folder, **ends))
+        assert one.removeprefix(str(whole)) == other.removeprefix(str(folder))
         return
     expected = read_graph(whole, source="from", target="to", directed=directed, weight=weight)
     assert same(read_graph(folder, source="from", target="to", directed=directed, weight=weight), expected)
