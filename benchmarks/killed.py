@@ -1,6 +1,6 @@
 """Two `torchrun` agents as two machines, one of whose workers is killed by SIGKILL again and again at random moments.
 
-    python benchmarks/killed.py [--kills 10] [--nodes 2000] [--iterations 400]
+    python benchmarks/killed.py [--kills 10] [--nodes 1000] [--iterations 200]
 
 The training that comes out must have the bits of one that nobody has interrupted, with as many processes. Prints how
 often workers were killed and after which iteration, and how long both took; ends with 1 if a bit differs.
@@ -9,7 +9,6 @@ often workers were killed and after which iteration, and how long both took; end
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import signal
@@ -21,6 +20,7 @@ import time
 from pathlib import Path
 
 import vgae
+from vgae.runs.checkpoint import saved_iteration
 
 PROCESSES = 2  # on each of two machines
 
@@ -28,8 +28,8 @@ PROCESSES = 2  # on each of two machines
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--nodes", type=int, default=2000)
-    parser.add_argument("--iterations", type=int, default=400)
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--iterations", type=int, default=200)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -49,7 +49,7 @@ def main() -> int:
         print(f"uninterrupted: {whole:.1f} s, {given.iterations} iterations, 2 machines of {PROCESSES} processes")
         began = time.monotonic()
         agents = start(place, "killed", options, restarts=given.kills)
-        killed_at = kill_workers(agents, place / "killed", given.kills, whole)
+        killed_at = kill_workers(agents, place / "killed", given.kills, given.iterations)
         wait_for(agents)
         print(f"killed {len(killed_at)} times, after iterations {killed_at}: {time.monotonic() - began:.1f} s")
         same = all((place / "whole" / name).read_bytes() == (place / "killed" / name).read_bytes() for name in SAME)
@@ -77,17 +77,19 @@ def start(place: Path, run: str, options: list[str], *, restarts: int) -> list[s
     return found
 
 
-def kill_workers(agents: list[subprocess.Popen[bytes]], run: Path, kills: int, seconds: float) -> list[int]:
-    """Kill a worker of the second agent, whenever some more time has passed; the iterations that were saved by then."""
+def kill_workers(agents: list[subprocess.Popen[bytes]], run: Path, kills: int, iterations: int) -> list[int]:
+    """Kill a worker of the second agent at random moments, one in each part of the training; what was saved then."""
     chance = random.Random(0)  # noqa: S311 - moments, no secrets
     found: list[int] = []
     while len(found) < kills and agents[1].poll() is None:
-        time.sleep(chance.uniform(0.1, 0.6) * seconds)
-        children = Path(f"/proc/{agents[1].pid}/task/{agents[1].pid}/children").read_text().split()
-        if children:
-            os.kill(int(chance.choice(children)), signal.SIGKILL)
-            record = run / "checkpoint" / "checkpoint.json"
-            found.append(json.loads(record.read_text())["iteration"] if record.exists() else 0)
+        saved = saved_iteration(run / "checkpoint") or 0
+        if saved >= (len(found) + chance.random()) * iterations / kills:
+            time.sleep(0.2 * chance.random())
+            children = Path(f"/proc/{agents[1].pid}/task/{agents[1].pid}/children").read_text().split()
+            if children:
+                os.kill(int(chance.choice(children)), signal.SIGKILL)
+                found.append(saved)
+        time.sleep(0.05)
     return found
 
 

@@ -1,218 +1,56 @@
-"""The command in groups of processes, as a process of its own: `python commanding.py CASES FOLDER` prints its findings.
+"""The command in groups of processes, as a process of its own: `python commanding.py CASES FOLDER` prints findings."""
 
-Python and torch are loaded once. Every process of a group is a fork of this one, with the environment that torchrun
-sets; where torchrun's own agents are to start them, these are forks too, and so are their workers.
-"""
-
-import gc
-import io
 import json
 import os
-import random
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"}
-os.environ["TORCH_CPP_LOG_LEVEL"] = "FATAL"
+sys.path.append(str(Path(__file__).parents[1]))  # what tests share
 
 import pytest
-from torch.distributed.elastic.multiprocessing.api import SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-from torch.distributed.launcher.api import LaunchConfig, launch_agent
+from forking import (
+    EVERY,
+    NO_FEATURES,
+    OPTIONS,
+    PATIENCE,
+    Command,
+    at_change,
+    content_of,
+    endings_of,
+    finish,
+    fork,
+    free_port,
+    iteration_of,
+    kill_me,
+    load_everything,
+    stop_me,
+    train,
+)
+from restarting import agents
 
 import vgae
-import vgae.parallel.joining
-from vgae.cli.app import main
+from processes import children_of, is_running
 
-PATIENCE = 60.0  # seconds, for a busy machine
-CHANGES = ("open", "os.mkdir", "os.remove", "os.rename", "os.rmdir")  # what Python tells before it does it
-OPTIONS = ["--preset", "paper", "--no-verdict", "--hidden-dim", "8", "--latent-dim", "4", "--iterations", "12"]
-KINDS = {  # of which without features weights have rows of nodes
-    "exact VGAE": [*OPTIONS, "--objective", "exact"],
-    "sampled GAE": [*OPTIONS, "--model", "gae", "--objective", "sampled", "--no-features"],
-}
-EVERY = ["--checkpoint-every", "0"]
-STEPS = 5  # of the moments to be killed at, every so many
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a process has ended, and what it has said."""
-
-    code: int
-    out: str
-    said: str
-
-
-class Command:
-    """`vgae …` in some processes, each with its own arguments and something that it does first."""
-
-    def __init__(
-        self,
-        place: Path,
-        size: int,
-        *arguments: str,
-        others: Mapping[int, Sequence[str]] | None = None,
-        before: Mapping[int, Callable[[], None]] | None = None,
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
-        self.place = place
-        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size)}
-        self.processes = [
-            fork(
-                lambda rank=rank: vgae_command(  # type: ignore[misc]
-                    (others or {}).get(rank, arguments),
-                    {**({} if size == 1 else meeting | {"RANK": str(rank)}), **(environment or {})},
-                    (before or {}).get(rank, lambda: None),
-                ),
-                place / f"said-{rank}",
-            )
-            for rank in range(size)
-        ]
-
-    def wait(self) -> list[Ended]:
-        """How each has ended; one that has not after a minute is killed."""
-        codes = endings_of(self.processes)
-        return [
-            Ended(code, (self.place / f"said-{rank}.out").read_text(), (self.place / f"said-{rank}.err").read_text())
-            for rank, code in enumerate(codes)
-        ]
-
-
-def vgae_command(arguments: Sequence[str], environment: Mapping[str, str], before: Callable[[], None]) -> None:
-    """What a process of the command does."""
-    os.environ |= environment
-    sys.argv = ["vgae", *arguments]
-    before()
-    main()
-
-
-def fork(task: Callable[[], None], log: Path) -> int:
-    """A process that does something, and whose words go to files; its number."""
-    child = os.fork()
-    if child:
-        return child
-    code = 1
-    try:
-        for number, ending in ((1, ".out"), (2, ".err")):
-            os.dup2(os.open(f"{log}{ending}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-        task()
-        code = 0
-    except SystemExit as end:
-        code = int(end.code or 0)
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def endings_of(processes: Sequence[int]) -> list[int]:
-    """Exit codes, or minus the signals; whoever takes too long is killed."""
-    end, codes = time.monotonic() + PATIENCE, dict.fromkeys(processes, 0)
-    left = set(processes)
-    while left:
-        for process in list(left):
-            done, status = os.waitpid(process, os.WNOHANG)
-            if done:
-                codes[process] = os.waitstatus_to_exitcode(status)
-                left.remove(process)
-        if time.monotonic() > end:
-            for process in left:
-                os.kill(process, signal.SIGKILL)
-        time.sleep(0.03)
-    return [codes[process] for process in processes]
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-def content_of(run: Path) -> dict[str, Any]:
-    """All that must be the same whether a training was interrupted or not."""
-    history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
-    for entry in history:
-        del entry["seconds"]
-    files = sorted(path.name for path in run.iterdir())
-    return {
-        "weights": (run / "model.safetensors").read_bytes().hex(),
-        "metrics": (run / "metrics.json").read_text(),
-        "history": history,
-        "files": files,
-    }
-
-
-def at_change(run: Path, count: int, act: Callable[[], None]) -> Callable[[], None]:
-    """Have something done just before this process's n-th change to a file of the run."""
-
-    def listen() -> None:
-        left = count
-
-        def hear(event: str, arguments: tuple[Any, ...]) -> None:
-            nonlocal left
-            if event not in CHANGES or not str(arguments[0]).startswith(str(run)):
-                return
-            if event == "open" and not arguments[2] & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
-                return
-            left -= 1
-            if left == 0:
-                act()
-
-        sys.addaudithook(hear)
-
-    return listen
-
-
-def kill_me() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def stop_me() -> None:
-    os.kill(os.getpid(), signal.SIGSTOP)
-
-
-def train(run: Path, *options: str) -> list[str]:
-    return ["train", str(run.parent / "graph.npz"), "--out", str(run), *options]
-
-
-def finish(place: Path, size: int, run: Path, *options: str) -> list[Ended]:
-    """A training that is to succeed."""
-    ended = Command(place, size, *train(run, *options)).wait()
-    assert [each.code for each in ended] == [0] * size, ended
-    return ended
-
-
-# ---------------------------------------------------------------------------------------------------------------- cases
+KINDS = {"exact VGAE": [*OPTIONS, "--objective", "exact"], "sampled GAE": NO_FEATURES}
+STEPS = 12  # of the moments to be killed at, every so many
 
 
 def agree(place: Path) -> dict[str, Any]:
-    """One process, and groups of two and three, with features and without; two of them twice."""
+    """One process and groups of two and three, with features and without; one of them twice."""
     found: dict[str, Any] = {}
-    for kind, options in KINDS.items():
-        said = {}
-        for name, size in (("one", 1), ("two", 2), ("two again", 2), ("three", 3)):
-            ended = finish(place, size, place / kind / name, *options, *EVERY) if size > 1 else None
-            if size == 1:
-                (place / kind).mkdir()
-                (place / kind / "graph.npz").symlink_to(place / "graph.npz")
-                ended = finish(place, 1, place / kind / name, *options)
-            said[name] = [[each.out, each.said] for each in ended or []]
-        runs = {name: place / kind / name for name in said}
-        one = vgae.load(runs["one"])
+    for kind, sizes in (("exact VGAE", (1, 3)), ("sampled GAE", (1, 2, 2))):
+        runs = [place / f"{kind} {number}" for number in range(len(sizes))]
+        ended = [finish(place, size, run, *KINDS[kind], *EVERY) for size, run in zip(sizes, runs, strict=True)]
+        one = vgae.load(runs[0]).transform()
         found[kind] = {
-            "said": said,
-            "same bits": content_of(runs["two"]) == content_of(runs["two again"]),
-            "files": [content_of(run)["files"] for run in runs.values()],
-            "far": [float(abs(vgae.load(run).transform() - one.transform()).max()) for run in runs.values()],
-            "auc": [json.loads((run / "metrics.json").read_text())["test"]["auc"] for run in runs.values()],
+            "said": [[[each.out, each.said] for each in group] for group in ended],
+            "content": [content_of(run) for run in runs],
+            "far": [float(abs(vgae.load(run).transform() - one).max() / abs(one).max()) for run in runs],
         }
     return found
 
@@ -220,23 +58,26 @@ def agree(place: Path) -> dict[str, Any]:
 def resume(place: Path) -> dict[str, Any]:
     """Trainings that are killed after some checkpoints, and continued by other numbers of processes."""
     found: dict[str, Any] = {}
-    for kind, options in KINDS.items():
-        whole = place / f"whole {kind}"
-        finish(place, 1, whole, *options)
+    for kind, before, after in (
+        ("sampled GAE", 3, 2),
+        ("sampled GAE", 2, 1),
+        ("sampled GAE", 1, 2),
+        ("exact VGAE", 2, 3),
+    ):
+        whole, run = place / f"whole {kind}", place / f"{kind} {before} {after}"
+        if not whole.exists():
+            finish(place, 1, whole, *KINDS[kind])
         expected = vgae.load(whole).transform()
-        for before, after in ((3, 2), (2, 1), (1, 3)):
-            run = place / f"{kind} {before} {after}"
-            killed = Command(place, before, *train(run, *options, *EVERY), before={0: at_change(run, 40, kill_me)})
-            codes = [each.code for each in killed.wait()]
-            kept = json.loads((run / "checkpoint" / "checkpoint.json").read_text())["iteration"]
-            ended = finish(place, after, run, *options, *EVERY, "--resume")
-            found[f"{kind}, {before} to {after}"] = {
-                "codes": codes,
-                "kept": kept,
-                "said": ended[0].said,
-                "far": float(abs(vgae.load(run).transform() - expected).max()),
-                "left": sorted(path.name for path in run.iterdir()),
-            }
+        killed = Command(place, before, *train(run, *KINDS[kind], *EVERY), before={0: at_change(run, 40, kill_me)})
+        codes, kept = [each.code for each in killed.wait()], iteration_of(run)
+        ended = finish(place, after, run, *KINDS[kind], *EVERY, "--resume")
+        found[f"{kind}, {before} to {after}"] = {
+            "codes": codes,
+            "kept": kept,
+            "said": ended[0].said,
+            "far": float(abs(vgae.load(run).transform() - expected).max() / abs(expected).max()),
+            "left": sorted(path.name for path in run.iterdir()),
+        }
     return found
 
 
@@ -247,7 +88,7 @@ def kill(place: Path) -> dict[str, Any]:
     whole, kept = content_of(place / "whole"), []
     wrong: list[Any] = []
     for rank in (0, 1):
-        count, ended = 1, False
+        count, ended = 1 + 4 * rank, False
         while not ended:
             run = place / f"run-{rank}-{count}"
             killed = Command(place, 2, *train(run, *options), before={rank: at_change(run, count, kill_me)}).wait()
@@ -255,8 +96,7 @@ def kill(place: Path) -> dict[str, Any]:
             other = killed[1 - rank]
             if not ended and (other.code not in (0, 1) or "Traceback" in other.said):
                 wrong.append([rank, count, "the other", other.code, other.said])
-            record = run / "checkpoint" / "checkpoint.json"
-            kept.append(json.loads(record.read_text())["iteration"] if record.exists() else 0)
+            kept.append(iteration_of(run))
             again = Command(place, 2, *train(run, *options, "--resume")).wait()
             if [each.code for each in again] != [0, 0] or content_of(run) != whole:
                 wrong.append([rank, count, "again", [each.code for each in again], again[0].said])
@@ -324,96 +164,46 @@ def hang(place: Path) -> dict[str, Any]:
             "seconds": time.monotonic() - began,
             "complete": (run / "config.json").exists(),
         }
-        finish(place, 3, run, *options, "--resume")
+    finish(place, 3, run, *options, "--resume")
     return found
 
 
-def agents(place: Path, kills: int = 2) -> dict[str, Any]:
-    """Two agents of torchrun as two machines; a worker of either is killed again and again, at random moments."""
-    options = [*KINDS["sampled GAE"], "--iterations", "40", *EVERY]
-    finish(place, 2, place / "whole", *options)
-    run, port, chance = place / "run", free_port(), random.Random(0)  # noqa: S311 - moments to kill at, no secrets
-    machines = [fork(lambda: agent(port, train(run, *options), kills), place / f"agent-{number}") for number in (0, 1)]
-    at: list[int] = []
-    while len(at) < kills and (saved := iteration_of(run)) is not None:
-        if saved >= (len(at) + chance.random()) * 40 / kills:
-            time.sleep(0.1 * chance.random())
-            workers = children_of(machines[len(at) % 2])
-            os.kill(workers[0], signal.SIGKILL)
-            at.append(saved)
-        time.sleep(0.01)
-    codes = endings_of(machines)
-    logs = {path.name: path.read_text()[-3000:] for path in place.glob("agent-*.err")}
-    same = codes == [0, 0] and content_of(run) == content_of(place / "whole")
-    return {"codes": codes, "at": at, "same bits": same, "said": logs}
+def orphans(place: Path) -> dict[str, Any]:
+    """A process whose agent is killed."""
+    run, port = place / "run", str(free_port())
+    alone = {
+        "RANK": "0",
+        "WORLD_SIZE": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+        "TORCHELASTIC_RUN_ID": "x",
+    }
+    options = [*OPTIONS, "--iterations", "1000000", *EVERY]
+
+    def start() -> None:
+        Command(place, 1, *train(run, *options), environment=alone).wait()
+
+    parent = fork(start, place / "parent")
+    while not iteration_of(run):
+        time.sleep(0.03)
+    (worker,) = children_of(parent)
+    os.kill(parent, signal.SIGKILL)
+    endings_of([parent])
+    end = time.monotonic() + PATIENCE
+    while is_running(worker) and time.monotonic() < end:
+        time.sleep(0.05)
+    return {"is running": is_running(worker)}
 
 
-def iteration_of(run: Path) -> int | None:
-    """Up to which iteration a training is saved; None if it is complete."""
-    try:
-        return int(json.loads((run / "checkpoint" / "checkpoint.json").read_text())["iteration"])
-    except FileNotFoundError:
-        return None if (run / "config.json").exists() else 0
-
-
-def agent(port: int, arguments: list[str], restarts: int) -> None:
-    """What torchrun does on a machine, with one worker, which is a fork."""
-    config = LaunchConfig(
-        min_nodes=2,
-        max_nodes=2,
-        nproc_per_node=1,
-        run_id="test",
-        rdzv_backend="c10d",
-        rdzv_endpoint=f"127.0.0.1:{port}",
-        local_addr="127.0.0.1",
-        max_restarts=restarts,
-        start_method="fork",
-    )
-    try:
-        launch_agent(config, worker, [arguments])
-    except (ChildFailedError, SignalException):
-        sys.exit(1)
-
-
-def worker(arguments: list[str]) -> None:
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, signal.SIG_DFL)  # the agent has handlers of its own, which a new program would not have
-    pytest.MonkeyPatch().setattr("vgae.cli.processes.leave", _leave)
-    try:
-        vgae_command(arguments, {}, lambda: None)
-    except _Left as end:
-        if end.code:
-            os._exit(end.code)
-
-
-class _Left(BaseException):
-    """What stands for the end of a process where the agent waits for a function to return."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-def _leave(code: int) -> None:
-    raise _Left(code)
-
-
-def children_of(process: int) -> list[int]:
-    """The workers of an agent."""
-    found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return [int(each) for each in found]
-
-
-def load_everything(place: Path) -> None:
-    """Train once, so that what is loaded only when it is used is there before the forks."""
-    sys.argv[1:] = ["train", str(place / "graph.npz"), "--out", str(place / "first"), "--json", *OPTIONS]
-    with redirect_stdout(io.StringIO()):
-        main()
-    gc.freeze()
-    pytest.MonkeyPatch().setattr(os, "fsync", lambda _: None)  # a kill loses nothing that was written
-
-
-CASES = {"agree": agree, "resume": resume, "kill": kill, "refuse": refuse, "hang": hang, "agents": agents}
+CASES = {
+    "agree": agree,
+    "resume": resume,
+    "kill": kill,
+    "refuse": refuse,
+    "hang": hang,
+    "orphans": orphans,
+    "agents": agents,
+}
 
 if __name__ == "__main__":
     where = Path(sys.argv[2])
@@ -425,6 +215,5 @@ if __name__ == "__main__":
         vgae.write_graph(where / case_name / "graph.npz", graph)
     load_everything(where / next(iter(cases)))
     for case_name, work in cases.items():
-        started = time.monotonic()
-        found[case_name] = work(where / case_name) | {"took": time.monotonic() - started}
+        found[case_name] = work(where / case_name)
     print(json.dumps(found))

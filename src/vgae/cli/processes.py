@@ -18,9 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import typer
-
-from vgae.cli.exits import exit_code_of, same_command
+from vgae.cli.exits import exit_code_of
 from vgae.cli.loading import leave, loading
 from vgae.errors import InputError, VgaeError
 from vgae.options import Options, option
@@ -72,7 +70,7 @@ class ProcessOptions(Options):
         if (self.processes or 1) == 1:
             task(None)
             return
-        raise typer.Exit(_start(self.processes or 1, self.timeout))
+        leave(_start(self.processes or 1, self.timeout))  # they have said what there is to say
 
 
 def _require_number(given: int | None) -> None:
@@ -90,7 +88,7 @@ def _start(processes: int, timeout: float) -> int:
     try:
         code: int = launch.run_workers(command, processes, patience=timeout, debug=_debug())
     except launch.WorkersError as error:
-        raise VgaeError(f"{error}. To continue, run: {same_command('--resume')}") from None
+        raise VgaeError(f"{error}; the same command with --resume continues") from None
     return code
 
 

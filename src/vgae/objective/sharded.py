@@ -15,10 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -37,65 +35,38 @@ from vgae.objective.weighting import Weighting
 from vgae.ops import Counted, Factors, Ones, sum_at_ones, sum_at_pairs
 from vgae.ops.ones import numba_suits
 from vgae.ops.powers import PowerSums, Side, weighted_sums
-from vgae.ops.zeros import zeros_among
-from vgae.parallel.draws import RowGenerator
 from vgae.parallel.halo import Halo
 from vgae.parallel.ring import Ring
 from vgae.parallel.totals import total, with_gradient_twice
-
-if TYPE_CHECKING:
-    from vgae.parallel.group import Group
+from vgae.parallel.zeros import Drawn, Zeros
 
 GATHERED = 2**16  # nodes of a graph whose factors everybody has, because a message takes longer than what is in it
-OFTEN = 16  # a share of all nodes from which on it pays to mark them instead of sorting
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """What a process has of a training: its group, and the halo of its nodes."""
-
-    group: Group
-    halo: Halo
-
-    @property
-    def own(self) -> range:
-        """The nodes of this process."""
-        return self.halo.shards.own
-
-    @property
-    def num_nodes(self) -> int:
-        """N, of all processes together."""
-        return self.halo.shards.num_nodes
-
-    @property
-    def others(self) -> npt.NDArray[np.int64]:
-        """The nodes of all other processes."""
-        return np.concatenate([np.arange(self.own.start), np.arange(self.own.stop, self.num_nodes)])
 
 
 class ShardedObjective(Objective):
     """What both have in common: the ones in own rows, the KL and the active dimensions of all nodes."""
 
     def __init__(
-        self, part: Part, graph: Graph, model: AutoEncoder, weighting: Weighting, options: LossOptions, counted: Counted
+        self, halo: Halo, graph: Graph, model: AutoEncoder, weighting: Weighting, options: LossOptions, counted: Counted
     ) -> None:
-        self.part, self.weighting, self.options, self.counted = part, weighting, options, counted
+        self.halo, self.group = halo, halo.group
+        self.weighting, self.options, self.counted = weighting, options, counted
         self.graph = graph.as_scored(symmetric=model.decoder.symmetric)
         self.ones = self._ones(mirrored=model.decoder.symmetric and model.decoder.mirrored)
 
     def rows_of_ones(self) -> sp.csr_array:
         """Own rows of A + I, with labels."""
         labels = self.options.observed.labels(self.graph)
-        return rows_with_loops(self.graph, self.part.own, labels, directed=self.graph.directed)
+        return rows_with_loops(self.graph, self.halo.shards.own, labels, directed=self.graph.directed)
 
     def _ones(self, *, mirrored: bool) -> Ones:
         """The same by the rows that are here: own ones, and those of the halo behind them."""
-        halo, rows = self.part.halo, self.rows_of_ones()
+        halo, rows = self.halo, self.rows_of_ones()
         columns = halo.places(rows.indices.astype(np.int64))
-        local = sp.csr_array((rows.data, columns, rows.indptr), shape=(len(self.part.own), halo.num_rows))
+        local = sp.csr_array((rows.data, columns, rows.indptr), shape=(len(self.halo.shards.own), halo.num_rows))
         local.sort_indices()
         labelled = self.options.observed.soft
-        ones = Ones.of(local, self.part.group.device, symmetric=mirrored, labelled=labelled)
+        ones = Ones.of(local, self.group.device, symmetric=mirrored, labelled=labelled)
         return replace(ones, num_columns=halo.num_rows)
 
     @property
@@ -113,23 +84,23 @@ class ShardedObjective(Objective):
 
     def of_all(self, part: Tensor, *, value: bool) -> Tensor:
         """The sum over all processes; where nobody asks for the value, what is here has the right gradient."""
-        return total(part, self.part.group) if value else part
+        return total(part, self.group) if value else part
 
     def total_kl(self, kl: Tensor, shape: Sequence[int], *, value: bool) -> Tensor:
         """Of all nodes; with free bits the sums over nodes decide what counts."""
         summed = kl.sum(dim=0, keepdim=True) if kl.dim() == 2 else kl.sum()[None]
         if not self.options.free_bits:
             return self.of_all(summed.sum(), value=value)
-        summed, whole = total(summed, self.part.group), (self.part.num_nodes, shape[1])
+        summed, whole = total(summed, self.group), (self.halo.shards.num_nodes, shape[1])
         if kl.dim() == 2:
             return total_kl(summed, whole, self.options.free_bits)
-        limit = self.options.free_bits * shape[1] * self.part.num_nodes
+        limit = self.options.free_bits * shape[1] * self.halo.shards.num_nodes
         return summed.sum().clamp(min=limit)
 
     @torch.no_grad()
     def num_active(self, posterior: Posterior) -> Tensor:
         """As `num_active_dimensions`, by sums over all nodes."""
-        group, number = self.part.group, self.part.num_nodes
+        group, number = self.group, self.halo.shards.num_nodes
         expected = posterior.expectation
         mean = group.sum(expected.sum(dim=0, dtype=torch.float64)) / number
         squares = (expected - mean.to(expected.dtype)).square().sum(dim=0, dtype=torch.float64)
@@ -142,7 +113,7 @@ class ShardedExactObjective(ShardedObjective):
 
     def __init__(
         self,
-        part: Part,
+        halo: Halo,
         graph: Graph,
         model: AutoEncoder,
         weighting: Weighting,
@@ -151,9 +122,9 @@ class ShardedExactObjective(ShardedObjective):
         precision: str = "highest",
     ) -> None:
         counted = Counted(weighting.positive_weight - 1, None if options.observed.diagonal else -1.0)
-        super().__init__(part, graph, model, weighting, options, counted)
-        self.ring = Ring(part.group, part.halo.shards, precision)
-        device = part.group.device
+        super().__init__(halo, graph, model, weighting, options, counted)
+        self.ring = Ring(halo.group, halo.shards, precision)
+        device = halo.group.device
         self.parabola = torch.ones((), device=device), torch.zeros((), device=device)
 
     def reconstruction(self, decoder: Decoder, z: Tensor, generator: torch.Generator, *, value: bool) -> Tensor:
@@ -161,7 +132,7 @@ class ShardedExactObjective(ShardedObjective):
         del generator
         factors = decoder.require_factors(z)
         everywhere = self.ring.softplus(factors, value=value)
-        around = extended(factors, self.part.halo, gradient=not self.mirrored)
+        around = extended(factors, self.halo, gradient=not self.mirrored)
         return self.of_all(everywhere + self.at_ones(around, self.parabola, value=value), value=value)
 
 
@@ -170,7 +141,7 @@ class ShardedSampledObjective(ShardedObjective):
 
     def __init__(
         self,
-        part: Part,
+        halo: Halo,
         graph: Graph,
         model: AutoEncoder,
         weighting: Weighting,
@@ -180,14 +151,14 @@ class ShardedSampledObjective(ShardedObjective):
     ) -> None:
         observed = options.observed
         counted = Counted(weighting.positive_weight, None if observed.diagonal else 0.0, as_zeros=observed.soft)
-        self.gathered = part.num_nodes <= GATHERED
+        self.gathered = halo.shards.num_nodes <= GATHERED
         if self.gathered:
-            part = replace(part, halo=Halo.of(part.group, part.halo.shards, part.others))
-        super().__init__(part, graph, model, weighting, options, counted)
+            halo = Halo.of(halo.group, halo.shards, halo.shards.others)
+        super().__init__(halo, graph, model, weighting, options, counted)
         num_pairs = num_negatives or num_pairs_for(self.graph, control_variate=True)
         num_zeros = num_zeros_of(self.graph)
-        self.variate = ControlVariate(num_zeros, num_pairs, part.group.device)
-        self.zeros = Zeros(part, self.rows_of_ones(), num_zeros, num_pairs, asks=not self.gathered)
+        self.variate = ControlVariate(num_zeros, num_pairs, halo.group.device)
+        self.zeros = Zeros(halo, self.rows_of_ones(), num_zeros, num_pairs, asks=not self.gathered)
 
     def begin(self, model: AutoEncoder, inputs: EncoderInputs, generator: torch.Generator) -> None:
         """Before the first step the control variate looks at a draw."""
@@ -204,11 +175,11 @@ class ShardedSampledObjective(ShardedObjective):
     def reconstruction(self, decoder: Decoder, z: Tensor, generator: torch.Generator, *, value: bool) -> Tensor:
         """R at one sample of the zeros; without `value`, what is here of it."""
         factors = decoder.require_factors(z)
-        known = SharedPairs.of_all(factors, self.part)
+        known = SharedPairs.of_all(factors, self.halo)
         a, b = self.variate.coefficients(known)
         drawn = self.zeros.draw(generator)
         around = extended(factors, drawn.halo)
-        neighbours = around if self.gathered else extended(factors, self.part.halo, gradient=not self.mirrored)
+        neighbours = around if self.gathered else extended(factors, self.halo, gradient=not self.mirrored)
         ones = self.at_ones(neighbours, (a, b), value=value)
         residual, logits = sum_at_pairs(around, drawn.pairs, (a, b))
         self._learn(known, around, drawn, logits)
@@ -221,58 +192,7 @@ class ShardedSampledObjective(ShardedObjective):
         rows, columns = known.weights
         weights = rows, torch.cat([columns, weights_of(around.columns[len(columns) :], around)])
         moments = moments_of(weights, drawn.pairs, logits, drawn.first, fused=numba_suits(around.q))
-        self.variate.take(self.part.group.sum(moments), self.variate.num_pairs)
-
-
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """Zeros that a step has drawn: those in own rows."""
-
-    pairs: Tensor  # M×2: the own row, and the place of the column among own rows and those of the halo
-    halo: Halo  # the other ends
-    first: int  # the number of the first pair among those of all processes
-
-
-class Zeros:
-    """The zeros in own rows, of which a step draws some: those that one process would draw, in the same order."""
-
-    def __init__(self, part: Part, rows: sp.csr_array, num_zeros: int, num_pairs: int, *, asks: bool) -> None:
-        group, num_nodes = part.group, part.num_nodes
-        self.part, self.num_zeros, self.num_pairs = part, num_zeros, num_pairs
-        self.asks = asks  # for the other ends; else the halo has them all
-        ones = Ones.of(rows, group.device, symmetric=True)
-        self.ones = replace(ones, num_columns=num_nodes)
-        counts = group.gather(torch.tensor([rows.nnz], device=group.device), [1] * group.size)
-        before = part.own.start * num_nodes - int(counts[: group.rank].sum())
-        self.numbers = range(before, before + self.ones.num_zeros)  # of own zeros, row by row
-        # The places of the draw that can lead to them.
-        first, last = (self._place(number) for number in (self.numbers.start, self.numbers.stop))
-        self.places = range(max(0, first - 1), min(num_pairs, last + 2))
-
-    def _place(self, number: int) -> int:
-        return number * self.num_pairs // self.num_zeros
-
-    def draw(self, generator: torch.Generator) -> Drawn:
-        """The next draw; where they ask for rows, all processes agree on which each needs."""
-        if not isinstance(generator, RowGenerator):
-            raise TypeError("Processes draw the zeros of their rows from a generator by rows.")
-        places = generator.some(self.places, self.num_pairs, torch.float64)
-        places += torch.arange(self.places.start, self.places.stop, device=places.device)
-        chosen = places.mul_(self.num_zeros / self.num_pairs).long().clamp_(max=self.num_zeros - 1)
-        bounds = torch.tensor([self.numbers.start, self.numbers.stop], device=places.device)
-        begin, end = torch.searchsorted(chosen, bounds).tolist()
-        sources, nodes = zeros_among(self.ones, chosen[begin:end] - self.numbers.start).unbind(dim=1)
-        own, halo, nodes = self.part.own, self.part.halo, nodes.long()
-        before, behind = nodes < own.start, nodes >= own.stop
-        if self.asks:
-            outside = before | behind
-            needed, at = distinct(nodes[outside], self.part.num_nodes)
-            halo = Halo.of(self.part.group, halo.shards, needed.cpu().numpy())
-            targets = nodes - own.start
-            targets[outside] = len(own) + at
-        else:  # own nodes, those before them, and those behind
-            targets = torch.where(behind, nodes, torch.where(before, nodes + len(own), nodes - own.start))
-        return Drawn(torch.stack([sources.long(), targets]).T, halo, self.places.start + begin)
+        self.variate.take(self.group.sum(moments), self.variate.num_pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,9 +203,9 @@ class SharedPairs(AllPairs):
     found: tuple[Tensor, Tensor]
 
     @classmethod
-    def of_all(cls, factors: Factors, part: Part) -> SharedPairs:
+    def of_all(cls, factors: Factors, halo: Halo) -> SharedPairs:
         """Of the factors of a step, by one sum over the processes."""
-        here = AllPairs.of(factors)
+        here, num_nodes = AllPairs.of(factors), halo.shards.num_nodes
         left, right = here.sums.left, here.sums.right
         with torch.no_grad():
             of_rows = left.weighted(here.weights[0])
@@ -293,7 +213,7 @@ class SharedPairs(AllPairs):
             numbers = [*of_rows, left.total, left.gram, here.of_nodes()]
             if not mirrored:
                 numbers += [*right.weighted(here.weights[1]), right.total, right.gram]
-            summed = part.group.sum(torch.cat([each.double().flatten() for each in numbers]))
+            summed = halo.group.sum(torch.cat([each.double().flatten() for each in numbers]))
             sizes = [each.numel() for each in numbers]
             values = [each.view(like.shape) for each, like in zip(torch.split(summed, sizes), numbers, strict=True)]
         of_left, of_nodes = values[:5], values[5]
@@ -304,8 +224,8 @@ class SharedPairs(AllPairs):
         ]
         sums = PowerSums(sides[0], sides[0] if left is right else sides[1])
         given = [*of_left[:3], *of_right[:3], *of_left[3:], *of_right[3:]]
-        everywhere = weighted_sums(given, part.num_nodes, part.num_nodes)
-        return cls(factors, sums, here.diagonal, here.weights, part.num_nodes, (everywhere, of_nodes))
+        everywhere = weighted_sums(given, num_nodes, num_nodes)
+        return cls(factors, sums, here.diagonal, here.weights, num_nodes, (everywhere, of_nodes))
 
     @property
     def num_nodes(self) -> int:
@@ -335,13 +255,3 @@ def weights_of(rows: Tensor, factors: Factors) -> Tensor:
     wide = torch.promote_types(rows.dtype, torch.float32)
     given = rows.detach().to(wide)
     return products_of_rows(given, given) + factors.weight_of_biases
-
-
-def distinct(nodes: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """The nodes that occur, sorted, and the place of each given one among them."""
-    if len(nodes) * OFTEN < num_nodes:
-        found, places = torch.unique(nodes, return_inverse=True)
-        return found, places
-    marks = torch.zeros(num_nodes, dtype=torch.bool, device=nodes.device)
-    marks[nodes.long()] = True
-    return marks.nonzero()[:, 0], marks.cumsum(0)[nodes.long()] - 1

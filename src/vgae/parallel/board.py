@@ -18,7 +18,7 @@ import torch.distributed as dist
 from vgae.errors import InputError, VgaeError
 from vgae.parallel.environment import PORT, Place
 
-PAUSE = 0.02  # seconds between two looks
+PAUSE = 0.05  # seconds between two looks
 Answer = TypeVar("Answer")
 
 

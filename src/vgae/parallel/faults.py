@@ -104,6 +104,7 @@ def _looked_for(board: Board, processes: Processes) -> tuple[BaseException | Non
     while True:
         failure = posted_failure(board, processes)
         if failure is not None:
+            board.post("heard", True)
             return failure, set()
         told = board.posted("missing")
         missing = set(next(iter(told.values()))) if told else set(range(board.size)) - set(board.posted("lost"))

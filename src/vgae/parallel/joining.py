@@ -64,6 +64,8 @@ def joined(
         except BaseException as error:
             if not is_lost(error):
                 post_failure(board, error)
+                if place.keeps_board:
+                    _be_heard(board)
                 raise
             raise why_lost(board, error, processes, timeout) from error
     group.close()
@@ -115,14 +117,26 @@ def _beating(
         thread.join()
 
 
+def _be_heard(board: Board) -> None:
+    """Stay until the others have read why this process fails, which keeps the board; they look when it says no more."""
+    threading.Thread(target=dist.destroy_process_group, daemon=True).start()
+    _wait_for_all(board, "heard", MOMENT)
+
+
+def _wait_for_all(board: Board, name: str, seconds: float) -> None:
+    """Wait until all others have left a note."""
+    end = time.monotonic() + seconds
+    with suppress(BoardError):
+        while len(board.posted(name)) < board.size - 1 and time.monotonic() < end:
+            time.sleep(PAUSE)
+
+
 def _leave_together(board: Board, place: Place, processes: Processes, timeout: float) -> None:
     """The first process says that it is done; the others wait for that, as long as it is there."""
     if board.rank == 0:
         board.post("done", True)
         if place.keeps_board:
-            end = time.monotonic() + FAREWELL
-            while len(board.posted("left")) < board.size - 1 and time.monotonic() < end:
-                time.sleep(PAUSE)
+            _wait_for_all(board, "left", FAREWELL)
         return
     beat, since = None, time.monotonic()
     while not board.read("done"):
@@ -134,5 +148,5 @@ def _leave_together(board: Board, place: Place, processes: Processes, timeout: f
             beat, since = last, time.monotonic()
         if time.monotonic() - since > timeout:
             raise not_answering({0}, processes, timeout, board.size)
-        time.sleep(10 * PAUSE)
+        time.sleep(4 * PAUSE)
     board.post("left", True)

@@ -56,13 +56,13 @@ def run_workers(command: Sequence[str], processes: int, *, patience: float, debu
 
 def _code_of(codes: dict[int, int]) -> int:
     """The exit code of a command whose processes have failed with these."""
+    ended = (-signal.SIGTERM, 128 + signal.SIGTERM)  # by the agent, because another had failed
     for rank, code in sorted(codes.items()):
-        if code < 0 and code != -signal.SIGTERM:
+        if code < 0 and code not in ended:
             name = signal.Signals(-code).name
             cause = ", most likely because memory ran out" if name == "SIGKILL" else ""
             raise WorkersError(f"Rank {rank} was ended by {name}{cause}")
-    first = codes.get(0, next(iter(codes.values())))
-    return first if first > 0 else 1
+    return next((code for _, code in sorted(codes.items()) if code not in ended), 1)
 
 
 def _variables(processes: int, patience: float, *, debug: bool) -> dict[str, str]:

@@ -52,6 +52,11 @@ class Shards:
         """The nodes of this process."""
         return range(self.bounds[self.rank], self.bounds[self.rank + 1])
 
+    @property
+    def others(self) -> npt.NDArray[np.int64]:
+        """The nodes of all other processes."""
+        return np.concatenate([np.arange(self.own.start), np.arange(self.own.stop, self.num_nodes)])
+
     def owners(self, nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Which process has each node."""
         return np.searchsorted(np.array(self.bounds[1:]), nodes, side="right")

@@ -23,7 +23,7 @@ from vgae.model.sharded import sharded_inputs
 from vgae.model.spec import is_own
 from vgae.objective.base import Objective
 from vgae.objective.cost import Choice, require_memory, room_on
-from vgae.objective.sharded import Part, ShardedExactObjective, ShardedSampledObjective
+from vgae.objective.sharded import ShardedExactObjective, ShardedSampledObjective
 from vgae.objective.workload import Memory
 from vgae.parallel.halo import Halo
 from vgae.parallel.part import GraphPart
@@ -85,7 +85,7 @@ class Together:
 
     shards: Shards
     generators: Generators
-    part: Part
+    halo: Halo
 
     def __init__(self, job: Job, group: Group) -> None:
         require_shardable(job, group.size)
@@ -127,7 +127,7 @@ class Together:
         job, config = self._with_own_links(), self.job.config
         encoder, masked = config.value_of("encoder"), config.mask_links > 0
         inputs = sharded_inputs(job.graph, encoder, self.shards, self.group, masked=masked)
-        self.part = Part(self.group, inputs.halo)
+        self.halo = inputs.halo
         model = config.composition.build(job.input_dim, self.generators.weights).to(self.device)
         model.decoder.begin(config.log_odds(job.labels))
         model.decoder.mean_of = self._mean_of
@@ -143,7 +143,7 @@ class Together:
 
     def _objective(self, job: Job, model: AutoEncoder, objective: str) -> Objective:
         config, labels = job.config, job.labels
-        given: Any = (self.part, labels, model, config.weighting_for(labels), config.loss_options)
+        given: Any = (self.halo, labels, model, config.weighting_for(labels), config.loss_options)
         if objective == "exact":
             return ShardedExactObjective(*given, precision=config.precision)
         return ShardedSampledObjective(*given, num_negatives=config.num_negatives)
@@ -160,7 +160,7 @@ class Together:
     def validation(self) -> Validation | None:
         """Each process has the pairs whose first node is its own."""
         held_out = self.job.validation
-        return None if held_out is None else SharedValidation(self.job, held_out, self.part)
+        return None if held_out is None else SharedValidation(self.job, held_out, self.group, self.shards)
 
     def require_finite(self, values: list[Tensor], iteration: int) -> None:
         """Refuse numbers that are none in any process, in all of them."""
@@ -187,20 +187,19 @@ class Together:
 class SharedValidation(Validation):
     """Logits are computed by whoever has the first node of a pair, the scores by the first process."""
 
-    def __init__(self, job: Job, held_out: HeldOut, part: Part) -> None:
-        super().__init__(job, held_out, part.group.device)
-        self.group = part.group
-        shards, pairs = part.halo.shards, self.pairs.cpu().numpy()
+    def __init__(self, job: Job, held_out: HeldOut, group: Group, shards: Shards) -> None:
+        super().__init__(job, held_out, group.device)
+        self.group, pairs = group, self.pairs.cpu().numpy()
         owners = shards.owners(pairs[:, 0])
         order = np.argsort(owners, kind="stable")
         self.counts = np.bincount(owners, minlength=shards.size).tolist()
-        self.order = torch.from_numpy(order).to(part.group.device)
+        self.order = torch.from_numpy(order).to(group.device)
         own = pairs[owners == shards.rank]
         outside = np.unique(own[:, 1])
         inside = (outside >= shards.own.start) & (outside < shards.own.stop)
-        self.halo = Halo.of(part.group, shards, outside[~inside])
+        self.halo = Halo.of(group, shards, outside[~inside])
         places = np.stack([self.halo.places(ends) for ends in own.T], axis=1)
-        self.own = torch.from_numpy(places).to(part.group.device)
+        self.own = torch.from_numpy(places).to(group.device)
 
     def logits(self, model: AutoEncoder, inputs: EncoderInputs) -> Tensor:
         """Of all pairs, in every process."""
