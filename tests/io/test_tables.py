@@ -179,7 +179,7 @@ def test_missing_columns_and_files_are_named(tmp_path: Path) -> None:
     assert "delimiter: one character" in message_of(lambda: read_graph(path, delimiter="ab"))
     assert "no such file" in message_of(lambda: read_graph(tmp_path / "none.csv"))
     (tmp_path / "folder.csv").mkdir()
-    assert "directory" in message_of(lambda: read_graph(tmp_path / "folder.csv"))
+    assert "a folder without tables" in message_of(lambda: read_graph(tmp_path / "folder.csv"))
     assert "not a kind of file" in message_of(lambda: read_graph(tmp_path / "links.docx"))
     (tmp_path / "broken.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n" * 100)[:-20])
     assert "cannot be unpacked" in message_of(lambda: read_graph(tmp_path / "broken.csv.gz"))

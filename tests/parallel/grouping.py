@@ -49,7 +49,9 @@ class Processes:
 
     def __init__(self, size: int, folder: Path) -> None:
         context = get_context("forkserver")
-        context.set_forkserver_preload(["torch.distributed", "vgae.train.loop", "vgae.graph.synthetic"])
+        context.set_forkserver_preload(
+            ["torch.distributed", "vgae.train.loop", "vgae.graph.synthetic", "reading_cases"]
+        )
         self.size = size
         self.ends = ExitStack()
         self.pipes = []

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from vgae.estimators.predict import FittedModel
     from vgae.estimators.stacked import FittedStackRun
     from vgae.io.recipe import FeatureRecipe
+    from vgae.parallel.group import Group
 
+OF_PARTS = ("source", "target", "weight", "delimiter", "header")  # options of a folder that is read in parts
 OF_LINK_TABLES = ("source", "target", "delimiter", "header")  # options that hold for every table of links
 
 
@@ -109,6 +111,18 @@ class SplitOptions(Options):
             non_links={name: read[f"{name}_negatives"] for name in ("val", "test") if f"{name}_negatives" in read},
         )
 
+    @property
+    def in_parts(self) -> bool:
+        """Whether a graph of which each process has a part can be split so: by a draw of the seed."""
+        return not self.files and self.time is None and self.direction_task == "any"
+
+    def apply_in_parts(self, opened: OpenedGraph) -> LinkSplit:
+        """The same draw of a graph of which each process has a part."""
+        made: LinkSplit = _load("vgae.parallel.splitting").split_in_parts(
+            opened.graph, val=self.val, test=self.test, seed=self.split_seed
+        )
+        return made
+
 
 @dataclass(frozen=True, eq=False)
 class OpenedGraph:
@@ -133,6 +147,21 @@ def open_graph(given: str, tables: TableOptions, time: str | None = None) -> Ope
     options = given_options(tables)
     how = LinkOptions(**{name: options[name] for name in OF_LINK_TABLES if name in options})
     return replace(_open_graph(given, options if time is None else options | {"time": time}), links=how)
+
+
+def can_open_in_parts(given: str, tables: TableOptions) -> bool:
+    """Whether each process of a group can read a part of a graph: a folder of undirected links, and nothing else."""
+    folder = os.path.isdir(given)  # noqa: PTH112 - which is no error for any name
+    return given.lower() not in DATASETS and folder and set(given_options(tables)) <= set(OF_PARTS)
+
+
+def open_in_parts(given: str, tables: TableOptions, group: Group) -> OpenedGraph:
+    """A graph of which each process of a group reads a part, and has one."""
+    how = LinkOptions(**given_options(tables))
+    read = _load("vgae.parallel.reading").read_links_in_parts(group, Path(given), how)
+    name = str(Path(given))
+    note(f"{name}: {'; '.join(read.notes)}")
+    return OpenedGraph(name, read.graph, links=how)
 
 
 def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel | Baseline | FittedStackRun:

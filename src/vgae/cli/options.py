@@ -24,7 +24,8 @@ GraphName = Annotated[
     str,
     typer.Argument(
         metavar="GRAPH",
-        help="A dataset of vgae datasets, or a file: csv, tsv, txt, parquet, graphml, gml, gexf, net, mtx, npz.",
+        help="A dataset of vgae datasets, or a file: csv, tsv, txt, parquet, graphml, gml, gexf, net, mtx, npz; "
+        "or a folder of csv or parquet files.",
     ),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]

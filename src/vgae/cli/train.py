@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vgae.callbacks import check_target
 from vgae.cli.exits import same_command
-from vgae.cli.opening import SplitOptions, open_graph
+from vgae.cli.opening import SplitOptions, can_open_in_parts, open_graph, open_in_parts
 from vgae.cli.options import PICTURES, GraphName, Json, TableOptions
 from vgae.cli.preset import PresetOptions, settle
 from vgae.cli.processes import ProcessOptions
@@ -33,6 +33,7 @@ from vgae.runs.run import Run
 from vgae.screen import note, print_line, visible
 from vgae.train.config import Config, choose_device
 from vgae.train.job import Job
+from vgae.train.named import NAMED
 from vgae.train.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -115,8 +116,13 @@ def _train(
     group: Group | None,
 ) -> None:
     """Train in this process, or as one of a group."""
-    opened = open_graph(graph, tables, split.time)
-    asked = Asked(graph, split, tables, opened, split.apply(opened), config=config)
+    if group is not None and group.size > 1 and _in_parts(graph, config, preset, split, tables):
+        opened = open_in_parts(graph, tables, group)
+        made = split.apply_in_parts(opened)
+    else:
+        opened = open_graph(graph, tables, split.time)
+        made = split.apply(opened)
+    asked = Asked(graph, split, tables, opened, made, config=config)
     to = _destination(_folder(asked, output, preset, judging), output, group)
     if group is not None:
         require_same_training(group, Job.of(asked.split.train, config, asked.split.val or None))
@@ -135,6 +141,7 @@ def _train(
         return
     with resume_hint(to.folder):
         run = train_one(source, asked, asked.config, to)
+        asked = replace(asked, split=run.split)  # which is whole where each process had a part
         if not as_json:
             print_scores(run.metrics, paper_scores(run), ("auc", "ap"))
         found = judge_run(run, asked, with_variants=judging.compare) if judging.verdict or judging.compare else None
@@ -144,6 +151,12 @@ def _train(
         print_verdict(found)
     elif (words := collapse_sentence(run)) is not None:
         print_line(words)
+
+
+def _in_parts(graph: str, config: Config, preset: PresetOptions, split: SplitOptions, tables: TableOptions) -> bool:
+    """Whether each process of a group reads a part of the graph, which not every training can do with."""
+    masks = config.mask_links or NAMED.get(preset.name_for(graph), {}).get("mask_links")
+    return can_open_in_parts(graph, tables) and split.in_parts and not masks and not config.soft_labels
 
 
 def _folder(asked: Asked, output: FolderOptions, preset: PresetOptions, judging: JudgingOptions) -> Path:

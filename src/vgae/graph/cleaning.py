@@ -1,5 +1,6 @@
 """From rows of two endpoints to a simple undirected graph, with an account of what had to be merged or dropped."""
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from typing import Any, cast
 
@@ -33,8 +34,17 @@ class Cleaning:
         return f"{count(self.rows_given, 'row')} read: {words or 'nothing merged or dropped'}"
 
 
-def simplify(pairs: Pairs, num_nodes: int, weights: npt.NDArray[np.float64] | None, directed: bool) -> dict[str, Any]:
-    """Canonical, sorted, distinct edges out of any rows, with their weights and directions, and what it took."""
+def simplify(
+    pairs: Pairs,
+    num_nodes: int,
+    weights: npt.NDArray[np.float64] | None,
+    directed: bool,
+    everywhere: Callable[[bool], bool] = bool,
+) -> dict[str, Any]:
+    """Canonical, sorted, distinct edges out of any rows, with their weights and directions, and what it took.
+
+    Where others have the rest of the rows, `everywhere` tells whether something that is so here is so for all of them.
+    """
     proper = pairs[:, 0] != pairs[:, 1]
     codes = pairs[proper, 0] * num_nodes + pairs[proper, 1]
     arcs = distinct(codes)  # ordered pairs
@@ -61,7 +71,7 @@ def simplify(pairs: Pairs, num_nodes: int, weights: npt.NDArray[np.float64] | No
     if weights is not None:
         of_arc = np.bincount(np.searchsorted(arcs, codes), weights[proper], minlength=len(arcs))
         there, back = (np.bincount(place[way], of_arc[way], minlength=len(links)) for way in (forward, ~forward))
-        twice = not directed and np.array_equal(there, back)
+        twice = not directed and everywhere(np.array_equal(there, back))
         simple["weights"] = there if twice else there + back
         too_large = ~usable_weights(simple["weights"])
         if too_large.any():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from vgae.graph.arcs import Arcs, matrix_of
@@ -80,6 +81,12 @@ class Linked:
     def density(self) -> float:
         """The share of the candidate pairs that are links."""
         return self.num_links / self.num_candidate_pairs
+
+    def degrees(self, *, weighted: bool = False) -> npt.NDArray[np.float64]:
+        """For each node the number of its edges or, where there are weights and they count, the sum of these."""
+        weights = self.weights if weighted else None
+        first, second = (np.bincount(ends, weights, minlength=self.num_nodes) for ends in self.edges.T)
+        return (first + second).astype(np.float64)
 
     @cached_property
     def adjacency(self) -> sp.csr_array:

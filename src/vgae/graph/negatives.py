@@ -33,7 +33,18 @@ def sample_non_links(graph: Graph, num: int, generator: np.random.Generator, lin
     them once.
     """
     known = graph.links if links is None else links
-    available = graph.num_candidate_pairs - len(known)
+    return _take(graph, known, draw_positions(graph, num, generator, len(known)))
+
+
+def draw_positions(graph: Graph, num: int, generator: np.random.Generator, num_known: int) -> IntArray:
+    """Positions of distinct pairs among the candidate pairs that are not known; too many are refused."""
+    available = require_non_links(graph, num, num_known)
+    return generator.choice(available, size=num, replace=False)
+
+
+def require_non_links(graph: Graph, num: int, num_known: int) -> int:
+    """How many candidate pairs are not known; an error where these are fewer than are needed."""
+    available = graph.num_candidate_pairs - num_known
     if num and not available:
         raise InputError(
             "The graph is complete: every pair is a link, so there is no pair without a link to score against, and no "
@@ -45,7 +56,7 @@ def sample_non_links(graph: Graph, num: int, generator: np.random.Generator, lin
             f"The graph has only {count(available, 'pair')}{across} without a link, but {num:,} "
             f"{'is' if num == 1 else 'are'} needed as negatives; hold out fewer links (smaller val and test)."
         )
-    return _take(graph, known, generator.choice(available, size=num, replace=False))
+    return available
 
 
 def _take(graph: Graph, links: Pairs, positions: IntArray) -> Pairs:

@@ -78,7 +78,7 @@ def from_links(table: SourceTable, options: LinkOptions, nodes: Nodes | None = N
     """The graph of a table of links and perhaps one of nodes."""
     origin = table.origin
     ends = ends_of(table, options)
-    weights, weight = _weights_of(table, options, ends)
+    weights, weight = weights_of(table, options, ends)
     sides = two_sides(ends) if options.bipartite else None
     columns = ends.columns if sides is None else sides.columns
     if sides is not None and nodes is not None:
@@ -111,9 +111,7 @@ def with_nodes(loaded: LoadedGraph, name: str, nodes: Nodes) -> LoadedGraph:
     places = pc.index_in(given, value_set=known)
     row = first_true(pc.is_null(places))
     if row is not None:
-        raise InputError(
-            f"{origin.name}: {origin.row(row)} is about {given[row].as_py()!r}, which is not a node of {name}."
-        )
+        raise InputError(f"{origin.at(row)} is about {given[row].as_py()!r}, which is not a node of {name}.")
     codes = places.to_numpy().astype(np.int64)
     require_one_row_each(codes, np.array(graph.ids, dtype=object), origin)
     rows = np.full(graph.num_nodes, -1, dtype=np.int64)
@@ -156,7 +154,7 @@ def _times_of(table: SourceTable, options: LinkOptions, graph: Graph, rows: Pair
     return first_times(graph, rows, as_times(table.origin, table.column(place), table.names[place]))
 
 
-def _weights_of(table: SourceTable, options: LinkOptions, ends: Ends) -> tuple[FloatArray | None, str | None]:
+def weights_of(table: SourceTable, options: LinkOptions, ends: Ends) -> tuple[FloatArray | None, str | None]:
     """The weights of the rows, and the name of their column."""
     if options.weight is None:
         return None, None

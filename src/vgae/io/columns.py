@@ -42,7 +42,7 @@ def as_ids(origin: Origin, column: pa.ChunkedArray, name: str, why: str) -> pa.C
         missing = pc.is_null(column)
     row = first_true(missing)
     if row is not None:
-        raise InputError(f"{origin.name}: {origin.row(row)} has no id in the column {name!r}; {why}.")
+        raise InputError(f"{origin.at(row)} has no id in the column {name!r}; {why}.")
     return column
 
 
@@ -60,12 +60,12 @@ def _require_ids(origin: Origin, column: pa.ChunkedArray, name: str) -> None:
 
 def holds_whole_numbers(column: pa.ChunkedArray) -> bool:
     """Whether all values of a column are whole numbers."""
-    return _as_whole_numbers(plain(column)) is not None
+    return whole_numbers(plain(column)) is not None
 
 
 def number_ids(columns: Sequence[pa.ChunkedArray]) -> tuple[list[IntArray], AnyArray]:
     """Columns of ids as node indices, and the ids of the nodes: numbers in order, text as it first appears."""
-    numbers = [_as_whole_numbers(column) for column in columns]
+    numbers = [whole_numbers(column) for column in columns]
     if any(column is None for column in numbers):
         chunks = [chunk for column in columns for chunk in column.cast(pa.large_string()).chunks]
         encoded = pa.concat_arrays(chunks).dictionary_encode()
@@ -101,7 +101,7 @@ def first_true(mask: pa.ChunkedArray) -> int | None:
     return place
 
 
-def _as_whole_numbers(column: pa.ChunkedArray) -> IntArray | None:
+def whole_numbers(column: pa.ChunkedArray) -> IntArray | None:
     """Ids as whole numbers, if all of them are and fit into 64 bits."""
     if not pa.types.is_integer(column.type) and not pc.all(pc.match_substring_regex(column, WHOLE_NUMBER)).as_py():
         return None
@@ -166,7 +166,7 @@ def as_weights(origin: Origin, column: pa.ChunkedArray, name: str) -> FloatArray
         row = int(np.argmin(usable))
         found = "no weight" if numbers.missing[row] else f"the weight {column[row].as_py()}"
         point = ", with a decimal point" * ("," in found)
-        raise InputError(f"{origin.name}: {origin.row(row)} has {found} in the column {name!r}; {WEIGHTS_ARE}{point}.")
+        raise InputError(f"{origin.at(row)} has {found} in the column {name!r}; {WEIGHTS_ARE}{point}.")
     return numbers.values
 
 

@@ -106,7 +106,7 @@ def _values(origin: Origin, column: pa.ChunkedArray, name: str) -> FloatArray:
     if wrong.any():
         row = int(wrong.argmax())
         found = "no value" if numbers.missing[row] else shown(column[row].as_py())
-        raise InputError(f"{origin.name}: {origin.row(row)} has {found} in the column {name!r}; a number is needed.")
+        raise InputError(f"{origin.at(row)} has {found} in the column {name!r}; a number is needed.")
     return numbers.values
 
 

@@ -24,14 +24,14 @@ from vgae.io.assemble import LoadedGraph
 from vgae.io.bipartite import prefixes_of, sides_with_more
 from vgae.io.columns import as_weights, first_true
 from vgae.io.features import apply_recipe
-from vgae.io.formats import TABLES
+from vgae.io.folder import holds_table
 from vgae.io.links import read_links_among
 from vgae.io.nodes import NodeTable, read_nodes, require_one_row_each
 from vgae.io.options import LinkOptions, NodeOptions, require_none_left, take
 from vgae.io.plain import as_path
 from vgae.io.recipe import FeatureRecipe
 from vgae.io.source import Origin, SourceTable
-from vgae.io.unpack import enough_memory, suffix_of
+from vgae.io.unpack import enough_memory
 from vgae.words import count
 
 OF_LINKS = ("source", "target", "weight", "delimiter", "header")
@@ -75,7 +75,7 @@ def read_more(
         if nodes is not None:
             listed = "coordinates" if recipe is not None and recipe.of_entries else None
             path = as_path(nodes, "nodes")
-            asked = NodeOptions(id=id, feature_format=listed if suffix_of(path) in TABLES else None)
+            asked = NodeOptions(id=id, feature_format=listed if holds_table(path) else None)
             table = read_nodes(path, asked)
             new = pa.concat_arrays(table.ids.cast(pa.large_string()).chunks)
             _require_new(new, known, table.origin)
@@ -126,7 +126,7 @@ def _require_new(names: pa.Array, known: pa.Array, origin: Origin) -> None:
     row = first_true(pc.is_in(names, value_set=known))
     if row is not None:
         raise InputError(
-            f"{origin.name}: {origin.row(row)} is about the node {names[row].as_py()!r}, which the graph already has; "
+            f"{origin.at(row)} is about the node {names[row].as_py()!r}, which the graph already has; "
             "leave the row out."
         )
     encoded = names.dictionary_encode()

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray
+from vgae.io.folder import read_table
 from vgae.io.nodes import require_one_row_each, take_nodes, to_labels
 from vgae.io.options import NodeOptions
 from vgae.io.plain import as_path
-from vgae.io.source import is_name, is_unnamed, listed, read_table
+from vgae.io.source import is_name, is_unnamed, listed
 from vgae.io.text import Wanted
 from vgae.io.unpack import enough_memory
 from vgae.words import count

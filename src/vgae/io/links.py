@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 from vgae.errors import InputError
 from vgae.graph.pairs import Pairs
 from vgae.io.columns import as_ids, as_numbers, as_text, first_true, holds_whole_numbers, plain, with_prefix
+from vgae.io.folder import read_table
 from vgae.io.formats import PARQUET
 from vgae.io.options import LinkOptions
 from vgae.io.sniff import ends_by_name
-from vgae.io.source import Origin, SourceTable, is_name, is_unnamed, listed, read_table
+from vgae.io.source import Origin, SourceTable, is_name, is_unnamed, listed
 from vgae.io.text import Wanted
 from vgae.io.unpack import suffix_of
 
@@ -39,15 +40,21 @@ class Ends:
 
 
 def read_link_table(path: Path, options: LinkOptions, known: Collection[str] = ()) -> SourceTable:
-    """The table of links in a file; where a column is asked for by name, the first row is a header."""
+    """The table of links in a file."""
+    wanted, header = wanted_of(options, known)
+    return read_table(path, wanted, options.delimiter, header)
+
+
+def wanted_of(options: LinkOptions, known: Collection[str] = ()) -> tuple[Wanted, bool | None]:
+    """What a table of links is read for; where a column is asked for by name, its first row is a header."""
     header = True if options.header is None and any(map(is_name, options.columns)) else options.header
-    return read_table(path, Wanted(links=True, needed="two columns of ids", known=known), options.delimiter, header)
+    return Wanted(links=True, needed="two columns of ids", known=known), header
 
 
-def ends_of(table: SourceTable, options: LinkOptions) -> Ends:
-    """The two columns of ids of a table of links."""
+def ends_of(table: SourceTable, options: LinkOptions, *, whole: bool = True) -> Ends:
+    """The two columns of ids of a table of links, or of some of its rows."""
     origin = table.origin
-    if options.source is None and options.target is None and origin.lines is None:
+    if whole and options.source is None and options.target is None and origin.lines is None:
         _refuse_matrix(origin, table.data)
     places, notes = _places(table, options)
     names = tuple(table.names[place] for place in places)
@@ -78,9 +85,9 @@ def read_links_among(
         row = first_true(pc.is_null(places))
         if row is not None:
             if not trimmed[row].as_py():
-                raise InputError(f"{path}: {origin.row(row)} has no id in the column {name!r}; {WHY}.")
+                raise InputError(f"{origin.at(row)} has no id in the column {name!r}; {WHY}.")
             hint = "; if the row is a header, say so (header)" * (row == 0 and open_question and _starts_at_once(table))
-            raise InputError(f"{path}: {origin.row(row)} names {exact[row].as_py()!r}, {otherwise}{hint}.")
+            raise InputError(f"{origin.at(row)} names {exact[row].as_py()!r}, {otherwise}{hint}.")
         found.append(places.to_numpy().astype(np.int64))
     return np.stack(found, axis=1), table
 
@@ -128,7 +135,7 @@ def _refuse_second_header(origin: Origin, names: Sequence[str], columns: Sequenc
     same = [pc.equal(column, name) for column, name in zip(columns, names, strict=True)]
     row = first_true(pc.and_(*same))
     if row is not None:
-        raise InputError(f"{origin.name}: {origin.row(row)} is the header again; remove it.")
+        raise InputError(f"{origin.at(row)} is the header again; remove it.")
 
 
 def _notes_on_spaces(given: Sequence[pa.ChunkedArray], taken: Sequence[pa.ChunkedArray]) -> list[str]:

@@ -25,14 +25,15 @@ from vgae.io.entries import (
     rows_of_matrix,
     take_coordinates,
 )
-from vgae.io.formats import ARRAYS, LISTS, MATRICES, TABLES, refuse_unknown_features
+from vgae.io.folder import holds_table, read_table
+from vgae.io.formats import ARRAYS, LISTS, MATRICES, refuse_unknown_features
 from vgae.io.matrix_market import read_matrix_market
 from vgae.io.npz_layouts import read_matrix
 from vgae.io.options import NodeOptions
 from vgae.io.sniff import id_by_name
-from vgae.io.source import Origin, SourceTable, is_name, is_unnamed, read_table
+from vgae.io.source import Origin, SourceTable, is_name, is_unnamed
 from vgae.io.text import Wanted
-from vgae.io.unpack import is_stream, suffix_of
+from vgae.io.unpack import is_folder, is_stream, suffix_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +56,13 @@ class NodeTable:
 
 def read_nodes(path: Path, options: NodeOptions) -> NodeTable:
     """What a file says of nodes; where a column of a table is asked for by name, its first row is a header."""
-    kind = suffix_of(path)
+    kind = "" if is_folder(path) else suffix_of(path)
     if kind in LISTS:
         return _of_entries(read_json_features(path), Origin(str(path)), options)
     if kind in ARRAYS + MATRICES:
         matrix = read_matrix(path) if kind in ARRAYS else read_matrix_market(path)
         return _of_entries(rows_of_matrix(path, matrix), Origin(str(path)), options)
-    if kind not in TABLES and not is_stream(path):
+    if not holds_table(path) and not is_stream(path):
         raise refuse_unknown_features(path)
     header = True if any(map(is_name, options.columns)) else None
     return take_nodes(read_table(path, Wanted(links=False, needed="ids", least=1), header=header), options)

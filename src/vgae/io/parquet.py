@@ -22,8 +22,11 @@ COPIES = 4  # of a column, at most, at one time while it becomes ids or features
 BYTES_OF = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 12}  # BYTE_ARRAY: a place, and text
 
 
-def read_parquet(path: Path, needed: str, least: int = 2) -> pa.Table:
-    """The table in a Parquet file; `needed` are the columns that it needs at least, so many of them."""
+def read_parquet(path: Path, needed: str, least: int = 2, groups: range | None = None) -> pa.Table:
+    """The table in a Parquet file, or that of some of its row groups.
+
+    `needed` are the columns that it needs at least, so many of them.
+    """
     with readable(path, "not a readable Parquet file"):
         if path.is_dir():
             raise IsADirectoryError
@@ -33,30 +36,42 @@ def read_parquet(path: Path, needed: str, least: int = 2) -> pa.Table:
                 refuse_pointer(path, start)
         free = memory.bytes_free()
         with pyarrow.parquet.ParquetFile(source) as file:
-            require_room(path, COPIES * _least_bytes(file), free)
+            require_room(path, COPIES * sum(_least_bytes(file, groups)), free)
             text = [field.name for field in file.schema_arrow if is_text(field.type)]
         with pyarrow.parquet.ParquetFile(source, read_dictionary=text) as file:
-            table = _read_batches(path, file, free)
+            table = _read_batches(path, file, free, groups)
     if table.num_columns < least:
         raise InputError(f"{path}: {needed} are needed, and it has {count(table.num_columns, 'column')}.")
     return _plain_text(path, table, free)
 
 
-def _least_bytes(file: pyarrow.parquet.ParquetFile) -> int:
-    """What the file takes at least when it is unpacked, going by what it says of itself.
+def row_groups(path: Path) -> list[tuple[int, int]]:
+    """Rows and least bytes of each row group of a Parquet file, by what it says of itself."""
+    with readable(path, "not a readable Parquet file"):
+        with path.open("rb") as start:
+            refuse_pointer(path, start)
+        with pyarrow.parquet.ParquetFile(path) as file:
+            about = file.metadata
+            rows = [about.row_group(group).num_rows for group in range(about.num_row_groups)]
+            return list(zip(rows, _least_bytes(file), strict=True))
+
+
+def _least_bytes(file: pyarrow.parquet.ParquetFile, groups: range | None = None) -> list[int]:
+    """What each row group takes at least when it is unpacked, going by what the file says of itself.
 
     What it says of single columns is not asked for: in a damaged file that ends the process.
     """
     about, schema = file.metadata, file.schema
     row = sum(BYTES_OF.get(schema.column(place).physical_type, 4) for place in range(len(schema)))
-    groups = [about.row_group(group) for group in range(about.num_row_groups)]
-    return sum(max(group.num_rows * row, group.total_byte_size) for group in groups)
+    found = [about.row_group(group) for group in (range(about.num_row_groups) if groups is None else groups)]
+    return [max(group.num_rows * row, group.total_byte_size) for group in found]
 
 
-def _read_batches(path: Path, file: pyarrow.parquet.ParquetFile, free: float) -> pa.Table:
+def _read_batches(path: Path, file: pyarrow.parquet.ParquetFile, free: float, groups: range | None) -> pa.Table:
     """All rows, counted as they come: what the file says of itself need not be true."""
     batches, size = [], 0
-    for batch in file.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
+    chosen = None if groups is None else list(groups)
+    for batch in file.iter_batches(batch_size=BATCH_ROWS, row_groups=chosen, use_threads=False):
         batches.append(batch)
         size += batch.nbytes
         require_room(path, COPIES * size, free)

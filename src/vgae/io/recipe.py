@@ -303,14 +303,14 @@ def _require_numbers(origin: Origin, name: str, column: pa.ChunkedArray, numbers
     if numbers.text.any():
         row = int(numbers.text.argmax())
         raise InputError(
-            f"{origin.name}: {origin.row(row)} has {column[row].as_py()!r} in the column {name!r}, "
+            f"{origin.at(row)} has {column[row].as_py()!r} in the column {name!r}, "
             "whose other values are numbers; fix it."
         )
     too_large = ~numbers.missing & ~(np.abs(numbers.values) <= LARGEST)
     if too_large.any():
         row = int(too_large.argmax())
         raise InputError(
-            f"{origin.name}: {origin.row(row)} has {column[row].as_py()} in the column {name!r}, which is beyond "
+            f"{origin.at(row)} has {column[row].as_py()} in the column {name!r}, which is beyond "
             "the largest number of 32 bits, 3.4e38."
         )
 
@@ -322,15 +322,15 @@ def _refuse_decimal_commas(origin: Origin, name: str, column: pa.ChunkedArray, n
     if commas.any() and num_known - num_strange >= NUMERIC_SHARE * num_known:
         row = int(commas.argmax())
         raise InputError(
-            f"{origin.name}: {origin.row(row)} has {column[row].as_py()!r} in the column {name!r}; "
+            f"{origin.at(row)} has {column[row].as_py()!r} in the column {name!r}; "
             "write numbers with a decimal point, not a comma."
         )
 
 
 def _require_filled(origin: Origin, column: FeatureColumn, missing: BoolArray) -> None:
     if column.fill is None and missing.any():
-        row = origin.row(int(missing.argmax()))
-        raise InputError(f"{origin.name}: {row} has no value in the column {column.name!r}; {ASK_FOR_IMPUTATION}.")
+        row = int(missing.argmax())
+        raise InputError(f"{origin.at(row)} has no value in the column {column.name!r}; {ASK_FOR_IMPUTATION}.")
 
 
 def _fill(impute: str | None, mean: float) -> float | None:

@@ -31,6 +31,10 @@ class Origin:
         """The name of a row: its number, or its line where that is known."""
         return f"row {place + self.first}" if self.lines is None else f"{self.noun} {self.lines[place]}"
 
+    def at(self, place: int) -> str:
+        """The table and the row, as an error begins."""
+        return f"{self.name}: {self.row(place)}"
+
 
 @dataclass(frozen=True, eq=False)
 class SourceTable:
@@ -59,7 +63,7 @@ class SourceTable:
         raise InputError(f"{self.origin.name}: there is no column {given!r}; its columns are {listed(self.names)}.")
 
 
-def read_table(path: Path, wanted: Wanted, delimiter: str | None = None, header: bool | None = None) -> SourceTable:
+def read_file(path: Path, wanted: Wanted, delimiter: str | None = None, header: bool | None = None) -> SourceTable:
     """The table in a file."""
     kind = suffix_of(path)
     if kind not in TABLES and not is_stream(path):

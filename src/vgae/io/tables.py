@@ -26,8 +26,9 @@ from vgae.io.assemble import LoadedGraph, Nodes, from_links, with_nodes
 from vgae.io.bipartite import prefixes_of
 from vgae.io.entries import COORDINATES
 from vgae.io.features import scale_graph
+from vgae.io.folder import holds_table
 from vgae.io.foreign import read_document
-from vgae.io.formats import ARRAYS, DOCUMENTS, GRAPHML, MATRICES, TABLES, refuse_unknown_graph
+from vgae.io.formats import ARRAYS, DOCUMENTS, GRAPHML, MATRICES, refuse_unknown_graph
 from vgae.io.graphml import ENDS, ID, read_graphml
 from vgae.io.graphs import read_npz_graph
 from vgae.io.label_files import read_labels
@@ -107,7 +108,7 @@ def read_any(path: str | Path, *, labels: str | Path | None = None, **options: A
 def _read(path: Path, given: dict[str, Any]) -> LoadedGraph:
     """A graph by the kind of its file."""
     kind = suffix_of(path)
-    if kind in TABLES or (kind not in (*DOCUMENTS, *MATRICES, *ARRAYS) and is_stream(path)):
+    if holds_table(path) or (kind not in (*DOCUMENTS, *MATRICES, *ARRAYS) and is_stream(path)):
         if "node_attributes" in given:
             raise InputError(f"node_attributes: this option is for GraphML; give {path} a node table (features).")
         return read_links(path, **given)
@@ -220,7 +221,7 @@ def read_matrix_graph(
 
 def _nodes_in(features: str | Path, options: NodeOptions, recipe: FeatureRecipe | None) -> Nodes:
     """What a file says of nodes; where the features of another graph came entry by entry, so do these."""
-    if recipe is not None and recipe.of_entries and suffix_of(as_path(features, "features")) in TABLES:
+    if recipe is not None and recipe.of_entries and holds_table(as_path(features, "features")):
         options = replace(options, feature_format=COORDINATES)
     return Nodes(read_nodes(as_path(features, "features"), options), options, recipe)
 

@@ -84,14 +84,19 @@ def read_text(
         content, first, width = delimiter.encode() + content, (NO_NAME, *first), width + 1
     if header is None:
         header = has_header(content, delimiter, first, links=wanted.links, known=wanted.known)
-        row = "link" if wanted.links else "node"
-        notes.append(f"the first row is a {'header' if header else f'{row}, not a header'}")
+        notes.append(note_on_header(wanted, header=header))
     names = _names(path, first) if header else [f"column {number}" for number in range(1, width + 1)]
     table, more = _parse(path, content, delimiter, names, lines_above)
     table = table.slice(1) if header else table
     if comments + more:
         notes.append(f"{count(comments + more, 'comment line')} (# or %) skipped")
     return table, tuple(notes)
+
+
+def note_on_header(wanted: Wanted, *, header: bool) -> str:
+    """What was decided about the first row."""
+    row = "link" if wanted.links else "node"
+    return f"the first row is a {'header' if header else f'{row}, not a header'}"
 
 
 def _as_lines(content: bytes) -> bytes:

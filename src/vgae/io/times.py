@@ -82,4 +82,4 @@ def _require(origin: Origin, name: str, bad: pa.ChunkedArray, column: pa.Chunked
     missing = value is None or str(value).lower() in MISSING
     found = "no time" if missing else f"the time {value!r}"
     more = f" (and {number - 1:,} more)" if number > 1 else ""
-    raise InputError(f"{origin.name}: {origin.row(row)}{more} has {found} in the column {name!r}; {TIMES_ARE}.")
+    raise InputError(f"{origin.at(row)}{more} has {found} in the column {name!r}; {TIMES_ARE}.")

@@ -47,6 +47,11 @@ def is_stream(path: Path) -> bool:
         return False
 
 
+def is_folder(path: Path) -> bool:
+    """Whether this is a folder; no name is an error."""
+    return os.path.isdir(path)  # noqa: PTH112 - which is no error for any name
+
+
 @contextmanager
 def readable(path: Path, otherwise: str) -> Iterator[None]:
     """What keeps a file from being read, in a sentence."""

@@ -146,9 +146,7 @@ def rows_with_loops(
 
 def normalized_rows(graph: Graph, rows: range) -> sp.csr_array:
     """Some rows of Ã; of other nodes no more than the degrees are looked at."""
-    degrees = np.ones(graph.num_nodes)
-    for ends in graph.edges.T:
-        degrees += np.bincount(ends, weights=graph.weights, minlength=graph.num_nodes)
+    degrees = 1 + graph.degrees(weighted=True)
     scale: Any = 1 / np.sqrt(degrees if graph.weights is not None else degrees.astype(np.float32))
     matrix = rows_with_loops(graph, rows, graph.weights)
     own = np.repeat(scale[rows.start : rows.stop], np.diff(matrix.indptr))

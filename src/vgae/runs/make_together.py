@@ -6,9 +6,12 @@ train their part and write their part of each checkpoint. Both ask the group the
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from vgae.errors import InputError
 from vgae.parallel.agreement import gather_json
 from vgae.parallel.group import Group
+from vgae.parallel.splitting import PartSplit
 from vgae.runs.checkpoint import has_checkpoint
 from vgae.runs.files import CHECKPOINT
 from vgae.runs.fingerprint import Fingerprint
@@ -45,6 +48,9 @@ def lead_run(group: Group, source: Source, config: Config, to: Destination, repo
         ) as checkpointer:
             writer.checkpointer = checkpointer
             trained = train(job, Callbacks(reporter, *to.trackers), checkpointer, group=group)
+        if isinstance(split, PartSplit):  # of which a run has all
+            split = split.gathered() or split
+            trained = replace(trained, job=replace(trained.job, graph=config.view(split.train)))
         run = Run.of(trained, dataset=source.dataset, recipe=source.recipe).scored_on(split)
         writer.write(run, patience=PATIENCE, report=reporter.on_waiting)
     return run
@@ -59,6 +65,8 @@ def follow_run(group: Group, source: Source, config: Config, to: Destination) ->
         group, to.folder / CHECKPOINT, Fingerprint.of(job), every=to.checkpoint_every
     ) as checkpointer:
         train(job, None, checkpointer, group=group)
+    if isinstance(source.split, PartSplit):
+        source.split.gathered()
 
 
 def require_same_training(group: Group, job: Job) -> None:

@@ -7,6 +7,7 @@ one does, but for the order in which sums are added up.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from vgae.objective.cost import Choice, require_memory, room_on
 from vgae.objective.sharded import ShardedExactObjective, ShardedSampledObjective
 from vgae.objective.workload import Memory
 from vgae.parallel.halo import Halo
+from vgae.parallel.part import GraphPart
 from vgae.parallel.shards import Shards
 from vgae.parallel.totals import SharedGradients
 from vgae.train.callbacks import Checkpointer
@@ -65,6 +67,9 @@ def require_shardable(job: Job, num_processes: int) -> None:
         raise InputError(
             "control_variate: several processes sample with their control variate; use auto or on, or one process."
         )
+    if isinstance(job.graph, GraphPart) and (config.mask_links or config.loss_options.observed.soft):
+        what = "mask_links" if config.mask_links else "soft_labels"
+        raise InputError(f"{what}: a process that has some of the links only cannot do this; leave it out.")
     if num_processes > job.graph.num_nodes:
         raise InputError(
             f"processes: {num_processes} are more than the graph has nodes, {job.graph.num_nodes}; use fewer."
@@ -119,7 +124,7 @@ class Together:
 
     def first_step(self, objective: str) -> Step:
         """With this process's rows of the graph and of weights that each node has."""
-        job, config = self.job, self.job.config
+        job, config = self._with_own_links(), self.job.config
         encoder, masked = config.value_of("encoder"), config.mask_links > 0
         inputs = sharded_inputs(job.graph, encoder, self.shards, self.group, masked=masked)
         self.halo = inputs.halo
@@ -128,11 +133,16 @@ class Together:
         model.decoder.mean_of = self._mean_of
         by_node = self._weights_by_node(model)
         shared = [weight for name, weight in model.named_parameters() if name not in by_node]
-        made = self._objective(model, objective)
+        made = self._objective(job, model, objective)
         return Step(model, inputs, made, self.generators.noise, config, SharedGradients(shared, self.group))
 
-    def _objective(self, model: AutoEncoder, objective: str) -> Objective:
-        config, labels = self.job.config, self.job.labels
+    def _with_own_links(self) -> Job:
+        """The training with the links of this process's nodes, where it has only some of all links."""
+        graph = self.job.graph
+        return replace(self.job, graph=graph.on(self.shards)) if isinstance(graph, GraphPart) else self.job
+
+    def _objective(self, job: Job, model: AutoEncoder, objective: str) -> Objective:
+        config, labels = job.config, job.labels
         given: Any = (self.halo, labels, model, config.weighting_for(labels), config.loss_options)
         if objective == "exact":
             return ShardedExactObjective(*given, precision=config.precision)
@@ -205,9 +215,6 @@ class SharedValidation(Validation):
 
 def costs_of_nodes(job: Job, objective: str) -> npt.NDArray[np.float64]:
     """What each node costs in a step: its pairs, its links and itself."""
-    num_nodes = job.graph.num_nodes
-    entries = np.ones(num_nodes)
-    for ends in job.graph.edges.T:
-        entries += np.bincount(ends, minlength=num_nodes)
-    pairs = num_nodes * PER_PAIR if objective == "exact" else 0.0
+    entries = 1 + job.graph.degrees()
+    pairs = job.graph.num_nodes * PER_PAIR if objective == "exact" else 0.0
     return PER_ENTRY * entries + (PER_NODE + pairs)

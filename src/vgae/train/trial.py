@@ -26,6 +26,7 @@ from vgae.objective.batch_cost import BatchCost
 from vgae.objective.cost import Rates
 from vgae.objective.workload import Workload
 from vgae.ops import all_pairs_softplus
+from vgae.parallel.part import GraphPart
 from vgae.train.job import Job, workload
 from vgae.train.start import Generators, first_step, repeatable
 
@@ -135,7 +136,7 @@ def _trial(job: Job, objective: str, num_nodes: int) -> _Trial:
 
 def smaller_job(job: Job, num_nodes: int) -> Job:
     """The same training on a smaller graph, with as many zeros for a node, and parts that are as large if they fit."""
-    if num_nodes >= job.graph.num_nodes:
+    if num_nodes >= job.graph.num_nodes and not isinstance(job.graph, GraphPart):
         return job
     config, share = job.config, num_nodes / job.graph.num_nodes
     if config.num_negatives is not None:
@@ -148,7 +149,7 @@ def smaller_job(job: Job, num_nodes: int) -> Job:
 def smaller_graph(graph: Graph, num_nodes: int) -> Graph:
     """Some of a graph's links, as many for a node, between its first nodes: ends beyond them count from the start."""
     number = round(graph.num_edges * num_nodes / graph.num_nodes)
-    taken = np.linspace(0, graph.num_edges, number, endpoint=False).astype(np.int64)
+    taken = np.linspace(0, len(graph.edges), number, endpoint=False).astype(np.int64)
     return Graph.from_edges(
         graph.edges[taken] % num_nodes,
         num_nodes=num_nodes,

@@ -1,0 +1,172 @@
+"""A graph of which each process has some links, and none has all.
+
+Its links, canonical and sorted, lie one process after the other. What a `Graph` says of itself in numbers (nodes,
+edges, its hash) is said of all of it; its `edges` and `weights` are those of this process. For a training they go to
+the processes that have their nodes (`on`): a link between two processes is then in both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from vgae.graph.checks import FloatArray
+from vgae.graph.cleaning import Cleaning
+from vgae.graph.graph import Graph
+from vgae.graph.pairs import AnyArray, Pairs
+from vgae.parallel.mail import Mail, collected, counts_of, tensor_of
+
+if TYPE_CHECKING:
+    from vgae.parallel.group import Group
+    from vgae.parallel.numbering import OwnIds
+    from vgae.parallel.shards import Shards
+
+PIECE = 2**22  # links that are hashed at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """What every process knows of all of a graph."""
+
+    group: Group
+    num_edges: int
+    content_hash: str
+    ids: OwnIds | None = None
+
+
+class GraphPart(Graph):
+    """The links of a graph that this process has; undirected, without features. Make it with `of_links`."""
+
+    whole: Whole
+    own: range | None = None  # the nodes whose links they are; None: links in their order, each in one process
+
+    @classmethod
+    def of_links(
+        cls,
+        group: Group,
+        num_nodes: int,
+        edges: Pairs,
+        weights: FloatArray | None,
+        *,
+        cleaning: Cleaning | None = None,
+        ids: OwnIds | None = None,
+    ) -> GraphPart:
+        """Made by all processes of their links, which are sorted, and before those of the next process."""
+        num_edges = sum(counts_of(group, len(edges)))
+        content_hash = group.share(_hash(group, num_nodes, num_edges, edges, weights))
+        given = cleaning or Cleaning(rows_given=num_edges)
+        return cls._made(Whole(group, num_edges, content_hash, ids), None, num_nodes, edges, weights, given)
+
+    @classmethod
+    def _made(
+        cls,
+        whole: Whole,
+        own: range | None,
+        num_nodes: int,
+        edges: Pairs,
+        weights: FloatArray | None,
+        cleaning: Cleaning,
+    ) -> GraphPart:
+        """One that is not checked: of its links there may be none here."""
+        made = object.__new__(cls)
+        fields: dict[str, Any] = {"num_nodes": num_nodes, "edges": edges, "weights": weights, "cleaning": cleaning}
+        others = dict.fromkeys(("features", "labels", "node_ids", "directions", "sides"))
+        for name, value in {**others, **fields, "whole": whole, "own": own}.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    def _derived(self, **changes: Any) -> Graph:
+        if any(value is not None for value in changes.values()):
+            raise TypeError(f"A graph in parts cannot have other {', '.join(changes)}.")
+        return self
+
+    @property
+    def num_edges(self) -> int:
+        """E, of all processes together."""
+        return self.whole.num_edges
+
+    @property
+    def num_links(self) -> int:
+        """The same."""
+        return self.whole.num_edges
+
+    @property
+    def content_hash(self) -> str:
+        """That of the whole graph."""
+        return self.whole.content_hash
+
+    @cached_property
+    def adjacency(self) -> sp.csr_array:
+        """Nobody has it."""
+        raise TypeError("No process has the matrix of a graph in parts.")
+
+    def degrees(self, *, weighted: bool = False) -> npt.NDArray[np.float64]:
+        """Of all nodes, by a sum over all processes."""
+        kept = slice(None) if self.own is None else _among(self.edges[:, 0], self.own)
+        weights = self.weights[kept] if weighted and self.weights is not None else None
+        found = np.zeros(self.num_nodes)
+        for ends in self.edges[kept].T:
+            found += np.bincount(ends, weights, minlength=self.num_nodes)
+        summed: npt.NDArray[np.float64] = self.whole.group.sum(tensor_of(self.whole.group, found)).cpu().numpy()
+        return summed
+
+    def on(self, shards: Shards) -> GraphPart:
+        """The links of this process's nodes; those of nodes in two processes are in both."""
+        owners = [shards.owners(ends) for ends in self.edges.T]
+        across = np.flatnonzero(owners[0] != owners[1])
+        mail = Mail(self.whole.group, np.concatenate([owners[0], owners[1][across]]))
+        edges = mail.send(np.concatenate([self.edges, self.edges[across]]))
+        order = np.lexsort((edges[:, 1], edges[:, 0]))
+        weights = self.weights
+        if weights is not None:
+            weights = mail.send(np.concatenate([weights, weights[across]]))[order]
+        return self._made(self.whole, shards.own, self.num_nodes, edges[order], weights, self.cleaning)
+
+    def gathered(self) -> Graph | None:
+        """All of the graph, with its ids, in the first process; None in others."""
+        group, ids = self.whole.group, self.whole.ids
+        edges = collected(group, self.edges)
+        weights = None if self.weights is None else collected(group, self.weights)
+        names = None if ids is None else ids.whole()
+        if edges is None:
+            return None
+        return Graph(self.num_nodes, edges, weights=weights, node_ids=names, cleaning=self.cleaning)
+
+
+def streamed(group: Group, rows: AnyArray) -> Iterator[AnyArray]:
+    """The rows of all processes, piece by piece and in order, in the first; in others nothing, but they take part."""
+    counts = counts_of(group, len(rows))
+    for rank, number in enumerate(counts):
+        for begin in range(0, number, PIECE):
+            length = min(PIECE, number - begin)
+            here = rows[begin : begin + length] if rank == group.rank else rows[:0]
+            sent, received = [0] * group.size, [0] * group.size
+            sent[0] = len(here)
+            received[rank] = length if group.is_first else 0
+            arrived = group.exchange(tensor_of(group, here), sent, received).wait()
+            if group.is_first:
+                yield arrived.cpu().numpy()
+
+
+def _hash(group: Group, num_nodes: int, num_edges: int, edges: Pairs, weights: FloatArray | None) -> str:
+    """What `Graph.content_hash` is of the whole graph, in the first process."""
+    digest = hashlib.sha256(f"{num_nodes},{num_edges},0".encode())
+    for piece in streamed(group, edges):
+        digest.update(piece.astype("<i8").tobytes())
+    if weights is not None:
+        digest.update(b"weights")
+        for piece in streamed(group, weights):
+            digest.update(piece.astype("<f4").tobytes())
+    return digest.hexdigest()
+
+
+def _among(nodes: npt.NDArray[np.int64], own: range) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = (nodes >= own.start) & (nodes < own.stop)
+    return found

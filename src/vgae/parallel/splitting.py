@@ -1,0 +1,122 @@
+"""A split of a graph in parts: the one that a single process would draw (`vgae.graph.split.split_links`).
+
+The first process draws, which takes eight bytes for each link of the graph for a moment; whoever has a held-out link
+takes it out of its part. The u-th non-link has rank u + (number of links before it), and every process counts
+those of its own part. Validation pairs are in every process, test pairs in the first alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vgae.errors import InputError
+from vgae.graph.checks import MAX_SEED
+from vgae.graph.negatives import require_non_links
+from vgae.graph.pairs import AnyArray, IntArray, Pairs
+from vgae.graph.split import HeldOut, LinkSplit, check_fraction, numbers_held_out
+from vgae.options import whole_number
+from vgae.parallel.mail import Mail, counts_of, tensor_of
+from vgae.parallel.part import GraphPart, streamed
+
+if TYPE_CHECKING:
+    from vgae.parallel.group import Group
+
+NO_PAIRS = np.empty((0, 2), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class PartSplit(LinkSplit):
+    """A split whose training graph is in parts."""
+
+    hash: str = ""
+
+    @property
+    def content_hash(self) -> str:
+        """That of the whole split."""
+        return self.hash
+
+    def gathered(self) -> LinkSplit | None:
+        """All of it in the first process; None in others."""
+        if not isinstance(self.train, GraphPart):
+            raise TypeError("This split is not in parts.")
+        train = self.train.gathered()
+        return None if train is None else LinkSplit(train, self.val, self.test, self.seed)
+
+
+def split_in_parts(graph: GraphPart, *, val: float, test: float, seed: int) -> PartSplit:
+    """Hold out fractions of the links, with as many non-links, for validation and test."""
+    group = graph.whole.group
+    val, test = check_fraction(val, "val"), check_fraction(test, "test")
+    if val + test >= 1:
+        raise InputError(f"val + test: {val} + {test} leaves no links to train on; their sum must be below 1.")
+    seed = whole_number(seed, "seed", 0, MAX_SEED)
+    num_val, num_test = numbers_held_out(graph.num_links, val, test)
+    number = num_val + num_test
+    available = require_non_links(graph, number, graph.num_links)
+    chosen, positions = np.empty(0, dtype=np.int64), np.empty(number, dtype=np.int64)
+    if group.is_first:
+        generator = np.random.default_rng(seed)
+        chosen = generator.permutation(graph.num_links)[:number].copy()
+        positions = generator.choice(available, size=number, replace=False)
+
+    counts = counts_of(group, len(graph.edges))
+    ends = np.cumsum(counts)
+    mail = Mail(group, np.searchsorted(ends, chosen, side="right"))
+    here = mail.send(chosen) - (int(ends[group.rank]) - counts[group.rank])
+    links = mail.answer(graph.edges[here])
+    non_links = non_links_at(graph, from_first(group, positions), np.empty(0, dtype=np.int64))
+    kept = np.ones(len(graph.edges), dtype=bool)
+    kept[here] = False
+    weights = None if graph.weights is None else graph.weights[kept]
+    train = GraphPart.of_links(group, graph.num_nodes, graph.edges[kept], weights, ids=graph.whole.ids)
+
+    of_val = from_first(group, links[num_test:] if group.is_first else np.empty((num_val, 2), dtype=np.int64))
+    of_test = (links[:num_test], non_links[:num_test]) if group.is_first else (NO_PAIRS, NO_PAIRS)
+    made = (HeldOut(of_val, non_links[num_test:], graph.num_links), HeldOut(*of_test, graph.num_links))
+    return PartSplit(train, *made, seed, hash=group.share(_hash(train, *made)))
+
+
+def non_links_at(graph: GraphPart, positions: IntArray, more: IntArray) -> Pairs:
+    """The pairs at these positions among those that are neither links nor have one of the ranks `more`, in order.
+
+    All processes ask for the same, and each gets all of them; the ranks are sorted, and none is that of a link.
+    """
+    group, numbering = graph.whole.group, graph.all_pairs
+    own = numbering.ranks(graph.edges)
+    firsts = np.array(counts_of(group, int(own[0]) if len(own) else -1))
+    having = np.flatnonzero(firsts >= 0)
+    owners = having[np.maximum(np.searchsorted(firsts[having], more, side="right") - 1, 0)]
+    own = np.sort(np.concatenate([own, more[owners == group.rank]]))
+    before = sum(counts_of(group, len(own))[: group.rank])
+    passed = np.searchsorted(own - (before + np.arange(len(own))), positions, side="right")
+    total = group.sum(tensor_of(group, passed)).cpu().numpy()
+    return numbering.pairs(positions + total)
+
+
+def from_first(group: Group, rows: AnyArray) -> AnyArray:
+    """What the first process has, in all of them; others give rows of the same shape."""
+    given = rows if group.is_first else np.zeros_like(rows)
+    found: AnyArray = group.sum(tensor_of(group, given)).cpu().numpy()
+    return found
+
+
+def _hash(train: GraphPart, val: HeldOut, test: HeldOut) -> str:
+    """What `LinkSplit.content_hash` is of the whole split, in the first process."""
+    group, number = train.whole.group, train.num_edges
+    digest = hashlib.sha256(str(train.num_nodes).encode())
+    digest.update(f"train,{number}".encode())
+    for piece in streamed(group, train.edges):
+        digest.update(piece.astype("<i8").tobytes())
+    names = ("val_links", "val_non_links", "test_links", "test_non_links")
+    for name, pairs in zip(names, (val.links, val.non_links, test.links, test.non_links), strict=True):
+        digest.update(f"{name},{len(pairs)}".encode())
+        digest.update(pairs.astype("<i8").tobytes())
+    if train.weights is not None:
+        digest.update(f"weights,{number}".encode())
+        for piece in streamed(group, train.weights):
+            digest.update(piece.astype("<f4").tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,114 @@
+"""What a process of a group is asked about a graph that it has read a part of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from vgae.errors import InputError
+from vgae.graph.cleaning import Cleaning
+from vgae.graph.graph import Graph
+from vgae.graph.pairs import Pairs
+from vgae.graph.split import HeldOut, LinkSplit
+from vgae.io.options import LinkOptions
+from vgae.model.sharded import normalized_rows
+from vgae.parallel import mail
+from vgae.parallel.group import Group
+from vgae.parallel.reading import read_links_in_parts
+from vgae.parallel.shards import Shards
+from vgae.parallel.splitting import split_in_parts
+from vgae.parallel.texts import send_text
+from vgae.train.config import Config
+from vgae.train.job import Job
+from vgae.train.loop import train
+from vgae.train.non_links import more_non_links
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a process has of a graph and its split."""
+
+    num_edges: int  # of all
+    num_own: int
+    cleaning: Cleaning
+    content_hash: str
+    whole: Graph | None
+    split_hash: str
+    train_hash: str
+    split: LinkSplit | None
+    validation: HeldOut
+    num_test: int
+    more: Pairs
+    degrees: Any
+    rows: sp.csr_array  # of Ã
+    num_incident: int
+    shards: Shards
+    notes: tuple[str, ...]
+
+
+def read(group: Group, folder: Path, options: dict[str, Any], fractions: dict[str, Any]) -> Found:
+    """Read, split and divide a graph."""
+    part = read_links_in_parts(group, folder, LinkOptions(**options))
+    graph = part.graph
+    split = split_in_parts(graph, **fractions)
+    train_part: Any = split.train
+    degrees = graph.degrees(weighted=True)
+    shards = Shards.balanced(1 + train_part.degrees(), group.size, group.rank)
+    own = train_part.on(shards)
+    return Found(
+        num_edges=graph.num_edges,
+        num_own=len(graph.edges),
+        cleaning=graph.cleaning,
+        content_hash=graph.content_hash,
+        whole=graph.gathered(),
+        split_hash=split.content_hash,
+        train_hash=split.train.content_hash,
+        split=split.gathered(),
+        validation=split.val,
+        num_test=len(split.test),
+        more=more_non_links(train_part, split.val, 0),
+        degrees=degrees,
+        rows=normalized_rows(own, shards.own),
+        num_incident=len(own.edges),
+        shards=shards,
+        notes=part.notes,
+    )
+
+
+def refused(group: Group, folder: Path, options: dict[str, Any]) -> str:
+    """Why a process refuses to read a folder; others wait for it in vain, so that only groups of one can be asked."""
+    try:
+        read_links_in_parts(group, folder, LinkOptions(**options))
+    except InputError as error:
+        return str(error)
+    return "nothing"
+
+
+def send(group: Group, piece: int, seed: int) -> tuple[Any, Any, list[str], Any]:
+    """Rows, answers and texts, in pieces of some length."""
+    before, mail.PIECE = mail.PIECE, piece
+    try:
+        generator = np.random.default_rng([seed, group.rank])
+        owners = generator.integers(group.size, size=int(generator.integers(40)))
+        sent = mail.Mail(group, owners)
+        rows = np.stack([np.full(len(owners), group.rank), np.arange(len(owners))], axis=1)
+        arrived = sent.send(rows)
+        answers = sent.answer(arrived * 10)
+        texts = pa.array([f"{group.rank}-{'é' * int(row % 4)}-{row}" for row in rows[:, 1]], pa.large_string())
+        return owners, arrived, send_text(sent, texts).to_pylist(), answers
+    finally:
+        mail.PIECE = before
+
+
+def trained(group: Group, folder: Path, options: dict[str, Any], values: dict[str, Any]) -> tuple[Any, Any, int]:
+    """The history of a training on a graph in parts, its embeddings, and how many links this process held."""
+    graph = read_links_in_parts(group, folder, LinkOptions(**options)).graph
+    split = split_in_parts(graph, val=0.1, test=0.1, seed=0)
+    found = train(Job.of(split.train, Config(**values), split.val), group=group)
+    history = [(entry.iteration, entry.loss, entry.val_auc) for entry in found.history]
+    return history, found.embeddings.numpy(), len(split.train.edges)
