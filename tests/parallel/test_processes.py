@@ -50,11 +50,12 @@ def found_by(place: Path, *cases: str) -> dict[str, Any]:
 
 
 def test_groups_do_what_one_process_does_or_say_why_not(tmp_path: Path) -> None:
-    found = found_by(tmp_path, "agree", "resume", "refuse")
+    found = found_by(tmp_path, "agree", "script", "resume", "refuse")
     for case in found["agree"].values():
         assert_agreement(case)
     _, once, twice = found["agree"]["sampled GAE"]["content"]
     assert once == twice  # the same number of processes, the same bits
+    assert_fitted(found["script"])
     for name, case in found["resume"].items():
         assert_continued(name, case)
     nobody = found["refuse"].pop("nobody comes")
@@ -79,6 +80,18 @@ def assert_agreement(case: dict[str, Any]) -> None:
         assert "objective: " in first[1]
         assert first[1].count("saved in") == 1
         assert others == [["", ""]] * len(others)
+
+
+def assert_fitted(case: dict[str, Any]) -> None:
+    """A script of two processes was killed, started again, and has one model, in the first of them."""
+    assert -signal.SIGKILL in case["codes"][0], case
+    assert case["codes"][1] == [0, 0], case
+    assert 1 <= case["kept"] < 12
+    assert [out.split() for out in case["out"]] == [["True", "0", "2"], ["False", "1", "2"]], case
+    assert case["said"] == ["", ""]
+    assert case["far"] < 1e-5
+    assert "config.json" in case["files"]
+    assert "checkpoint" not in case["files"]
 
 
 def assert_continued(name: str, case: dict[str, Any]) -> None:
