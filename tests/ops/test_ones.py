@@ -1,5 +1,6 @@
 """Sums at the entries of a sparse matrix: each implementation against the dense one in float64, and against gathers."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import product
 from typing import Any
@@ -237,12 +238,32 @@ def test_the_registered_op_does_the_same() -> None:
     given, entries = factors(30, 4, two=False, biases="none"), pattern(30, symmetric=True)
     result = torch.ops.vgae.sum_at_entries(
         given.q, None, None, None, *entries.pattern("torch"), None, None, None, None, None, torch.tensor([0.4, -0.1]),
-        [3.0, 3.0, 1.0], [False, True, True, False], "torch",
+        [3.0, 3.0, 1.0], [False, True, True, False, True], "torch",
     )  # fmt: skip
     (gradient,) = torch.autograd.grad(result[0], given.q)
     ours = found(given, entries, Counted(3.0), "torch")
     assert torch.equal(result[0], ours[0])
     assert torch.equal(gradient, ours[1])
+
+
+@pytest.mark.parametrize("of_columns", [True, False])
+def test_some_rows_of_a_matrix_have_more_columns_than_rows(implementation: str, of_columns: bool) -> None:
+    entries, height = pattern(90, symmetric=False), 40
+    matrix = sp.csr_array((np.ones(len(entries.columns)), entries.columns, entries.starts), shape=(90, 90))[:height]
+    rows = replace(Ones.of(matrix, "cpu", symmetric=False), num_columns=90)
+    given = factors(90, 5, two=True, biases="both")
+    results = []
+    for kind in (implementation, "reference"):
+        parts = [each[: height if place % 2 == 0 else 90].detach() for place, each in enumerate(leaves(given))]
+        for place, part in enumerate(parts):
+            part.requires_grad_(of_columns or place % 2 == 0)
+        total = sum_at_ones(Factors(*parts), rows, Counted(3.0, 0.5), implementation=kind)
+        asked = [part for part in parts if part.requires_grad]
+        results.append([total.detach(), *torch.autograd.grad(total, asked)])
+    assert_near(results[0], results[1], most=1e-5)
+    dense = matrix.toarray() == 0
+    assert rows.num_zeros == dense.sum()
+    np.testing.assert_array_equal(zeros.zeros_among(rows, torch.arange(rows.num_zeros)).numpy(), np.argwhere(dense))
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -56,6 +56,10 @@ def test_products_are_those_of_bags_of_rows(
         assert torch.equal(found, expected)
         exact = sp.csr_array(given_array(rows, length)).astype(np.float64) @ dense.double().numpy()
         assert np.abs(found.numpy() - exact).max() <= 1e-5 * max(1.0, np.abs(exact).max())
+        before = torch.randn(found.shape, generator=torch.Generator().manual_seed(2))
+        onto = before.clone()
+        assert product_kernels.multiply(rows.starts, rows.columns, rows.values, dense, onto) is onto
+        assert torch.equal(onto, before + expected)
 
 
 def given_array(rows: Any, width: int) -> sp.csr_array:

@@ -285,9 +285,7 @@ def _sum_at_entries(
     if not gradient:
         return total.to(dtype), nothing, nothing.clone(), nothing.clone(), nothing.clone(), logits.to(dtype)
     by_column, column_sums = by_row, row_sums
-    if not of_columns:
-        by_column, column_sums = torch.zeros_like(other), other.new_zeros(len(other))
-    elif right is not None or transposed is not None:
+    if of_columns and (right is not None or transposed is not None):
         swapped = (other, left, other_bias, biases[0])
         asked = as_zeros, False, True, False
         _, by_column, column_sums, _ = sums_of(swapped, transposed or pattern, parabola, numbers, asked)
@@ -296,9 +294,9 @@ def _sum_at_entries(
     return (
         total.to(dtype),
         by_row.to(dtype),
-        nothing if k is None else by_column.to(dtype),
+        nothing if k is None or not of_columns else by_column.to(dtype),
         nothing.clone() if row_bias is None else row_sums.to(dtype),
-        nothing.clone() if column_bias is None else column_sums.to(dtype),
+        nothing.clone() if column_bias is None or not of_columns else column_sums.to(dtype),
         logits.to(dtype),
     )
 
@@ -377,9 +375,9 @@ def _shapes(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     gradients = [
         torch.empty_like(tensor, memory_format=torch.contiguous_format)
-        if flags[2] and tensor is not None
+        if flags[2] and asked and tensor is not None
         else q.new_empty(0)
-        for tensor in (q, k, row_bias, column_bias)
+        for tensor, asked in ((q, True), (k, flags[4]), (row_bias, True), (column_bias, flags[4]))
     ]
     logits = q.new_empty(len(columns) if flags[3] else 0)
     return q.new_empty(()), gradients[0], gradients[1], gradients[2], gradients[3], logits
