@@ -168,6 +168,16 @@ def test_processes_make_a_run_like_any_other(tmp_path: Path) -> None:
         assert run_vgae(*words, "--json", cwd=tmp_path).returncode == 0
 
 
+def test_a_plan_of_processes_tells_what_each_needs_and_sends(tmp_path: Path) -> None:
+    vgae.write_graph(tmp_path / "graph.npz", vgae.stochastic_block_model(3000, 3, seed=4))
+    plan = ["plan", "graph.npz", "--preset", "paper", "--json"]
+    alone, group = (strict_json(run_vgae(*plan, *more, cwd=tmp_path).stdout) for more in ([], ["--processes", "3"]))
+    for objective in ("exact", "sampled"):
+        assert group[objective]["bytes"] < alone[objective]["bytes"]
+        assert group[objective]["sent_bytes"] > 0
+    assert_refused(run_vgae(*plan, "--processes", "3001", cwd=tmp_path), "processes", "3001", "3000")
+
+
 def run_python(code: str) -> int:
     """Three processes of a little program."""
     start = "import os, signal, time; rank = os.environ['RANK']; "
