@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 NOT_GUIDE = {  # pages whose code is no part of a user's path
     "accuracy.md": "figures, and the commands that made them in hours",
     "architecture.md": "for contributors",
-    "callbacks.md": "about programs that need not be installed; callbacks have tests of their own",
+    "callbacks.md": "run by tests/train/test_callbacks.py",
     "conventions.md": "definitions",
     "models.md": "figures, and the commands that made them in hours",
     "newcomer.md": "a transcript",
