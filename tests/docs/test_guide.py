@@ -12,6 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 NOT_GUIDE = {  # pages whose code is no part of a user's path
     "accuracy.md": "figures, and the commands that made them in hours",
     "architecture.md": "for contributors",
+    "callbacks.md": "run by tests/train/test_callbacks.py",
     "conventions.md": "definitions",
     "models.md": "figures, and the commands that made them in hours",
     "newcomer.md": "a transcript",
@@ -19,6 +20,7 @@ NOT_GUIDE = {  # pages whose code is no part of a user's path
     "results.md": "figures, and the commands that made them in hours",
     "scale.md": "trainings by several processes, which have tests of their own",
     "scikit-learn.md": "run by tests/estimators/test_sklearn.py",
+    "tour.md": "a line for each command, which the other pages run",
 }
 GENERATED = ("examples", "project", "reference")  # made from code and notebooks, which have tests of their own
 PAGES = sorted(

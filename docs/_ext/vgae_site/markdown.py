@@ -9,6 +9,7 @@ from typing import Any
 
 from vgae.model.spec import FAMILIES
 from vgae.options import Option
+from vgae.spelling import other_spelling
 
 PROMPT = ">>> "
 _DEFAULT = re.compile(r"\s*\[default: (?P<default>.*)\]\s*$", re.DOTALL)
@@ -68,7 +69,9 @@ def option_table(options: Iterable[Option], first: str = "parameter") -> str:
     for each in options:
         text, default = split_default(each.rule.help if each.name in FAMILIES else each.help, each.default)
         default = default or code(each.default)
-        rows.append((code(each.name), default, allowed(each), escaped(text)))
+        other = other_spelling(each.name)
+        also = f" Also understood as {code(other)}." if other is not None else ""
+        rows.append((code(each.name), default, allowed(each), escaped(text) + also))
     return table((first, "default", "may be", "what it is"), rows)
 
 

@@ -54,8 +54,8 @@ def read_more(
 
     >>> from pathlib import Path
     >>> import vgae
-    >>> Path("links.csv").write_text("ann,bob\\nbob,cid\\n") and None
-    >>> Path("more.csv").write_text("ann,cid\\n") and None
+    >>> _ = Path("links.csv").write_text("ann,bob\\nbob,cid\\n")
+    >>> _ = Path("more.csv").write_text("ann,cid\\n")
     >>> graph = vgae.read_graph("links.csv")
     >>> vgae.read_more(graph, None, links="more.csv").graph
     Graph(3 nodes, 3 edges)

@@ -77,7 +77,7 @@ def read_graph(path: str | Path, **options: Any) -> Graph:
 
     >>> from pathlib import Path
     >>> import vgae
-    >>> Path("links.csv").write_text("from,to,times\\nann,bob,2\\nbob,cid,1\\n") and None
+    >>> _ = Path("links.csv").write_text("from,to,times\\nann,bob,2\\nbob,cid,1\\n")
     >>> vgae.read_graph("links.csv", weight="times")
     Graph(3 nodes, 2 weighted edges)
     """
