@@ -263,7 +263,7 @@ def test_times_are_numbers_or_dates_of_any_kind(kind: Any) -> None:
         ([1, 2], "one is needed for each of the"),
         ([np.nan] * GRAPH.num_edges, "without a time"),
         (["2020"] * GRAPH.num_edges, "numbers or NumPy dates are needed"),
-        (np.full(GRAPH.num_edges, np.datetime64("NaT")), "without a time"),
+        (np.full(GRAPH.num_edges, np.datetime64("NaT", "s")), "without a time"),
     ],
 )
 def test_times_that_are_none_are_refused(times: Any, words: str) -> None:

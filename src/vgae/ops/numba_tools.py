@@ -34,8 +34,8 @@ class _Compiling(Listener):
 
     def on_start(self, event: Event) -> None:
         """A function is being compiled, one of these kernels or anybody else's."""
-        own = event.data["dispatcher"].py_func.__module__.startswith("vgae.")
-        if own and not self.told:
+        package = event.data["dispatcher"].py_func.__module__.partition(".")[0]
+        if package == __name__.partition(".")[0] and not self.told:
             self.told = True
             logger.info("compiling kernels for this processor; it is done once, and takes up to a minute")
 
