@@ -12,7 +12,7 @@ NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 
 
 def test_there_are_notebooks() -> None:
-    assert [path.name for path in NOTEBOOKS] == ["flights.ipynb", "les_miserables.ipynb"]
+    assert [path.name for path in NOTEBOOKS] == ["debian.ipynb", "flights.ipynb", "les_miserables.ipynb"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
