@@ -138,7 +138,7 @@ def test_training_on_parts_is_training_on_the_whole(processes: Processes, tmp_pa
         "hidden_dim": 8,
         "latent_dim": 4,
     }
-    values |= {"early_stopping": 5, "stop_by": "top"}
+    values |= {"latent_dim": 4, "early_stopping": 5, "stop_by": "top"}
     split = split_links(read_graph(folder, **options), val=0.1, test=0.1, seed=0)
     expected = train(Job.of(split.train, Config(**values), split.val))
     found = processes.run(cases.trained, folder, options, values)
