@@ -76,7 +76,7 @@ def test_shares_on_paper_are_those_of_a_graph_without_order() -> None:
 def test_memory_is_about_that_of_the_plan(processes: Processes, objective: str) -> None:
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("the system does not tell the peak of a process")
-    small, graph = graph_with(2500, 4, "none"), rmat(20_000 if objective == "exact" else 70_000, 200_000, seed=0)
+    small, graph = graph_with(2500, 4, "none"), rmat(12_000 if objective == "exact" else 70_000, 200_000, seed=0)
     values: dict[str, Any] = {"objective": objective, "hidden_dim": 64, "latent_dim": 32}
     found = processes.run(cases.growth, small, graph, values)
     divided = GroupWorkload(workload(Job.of(graph, Config(**values))), shares_of(graph, found[0][1]))
