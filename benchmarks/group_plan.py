@@ -7,6 +7,11 @@ the graph are there before. Core-seconds are those of the process that works mos
 so that they say something on a busy machine too; those of the plan have the rates of one process's own trial steps.
 
     python benchmarks/group_plan.py [--nodes 300000] [--objectives sampled] [--processes 1 2 4]
+    python benchmarks/group_plan.py --paper     (what 10⁸ and 10⁹ nodes would take on GPUs, by arithmetic alone)
+
+On paper a GPU is the H200 of docs/performance.md: 139 GB, the pairs per second of its exact step at a million nodes and
+the numbers per second of its sampled step at ten million; it sends 50 GB/s (a link of 400 Gbit/s for each). Nodes have
+ten links each and no order, as in those measurements.
 """
 
 import os
@@ -29,7 +34,10 @@ import torch.distributed as dist
 
 from vgae.graph.synthetic import rmat
 from vgae.machine import describe_machine
-from vgae.objective.group_cost import GroupWorkload, shares_of
+from vgae.objective import workload as workload_module
+from vgae.objective.cost import Rates, duration, memory_on
+from vgae.objective.group_cost import GroupWorkload, random_shares, shares_of
+from vgae.objective.workload import Workload
 from vgae.parallel.group import Group
 from vgae.train.callbacks import Checkpointer
 from vgae.train.config import Config
@@ -40,6 +48,10 @@ from vgae.train.together import Together
 from vgae.train.trial import measure
 
 STEPS = 3
+GIGABYTES, BYTES_PER_SECOND, LINKS = 139, 50e9, 10  # of a GPU, and links per node
+EXACT, SAMPLED = (10**6, 0.220), (10**7, 0.0707)  # nodes and seconds of the steps that were measured
+GPUS = (4, 8, 16, 64, 256, 1024)
+FIXED = 0.003  # seconds of a step however small the graph is
 WARM_UP = 10_000  # nodes, so many that every process uses its kernels
 
 
@@ -133,13 +145,60 @@ def counts_of(size: int, num_nodes: int, objective: str) -> list[Counted]:
         return [pipe.recv() for pipe in pipes]
 
 
+def work_of(num_nodes: int, num_features: int = 0) -> Workload:
+    """A VGAE as the paper has it on a graph that is not at hand."""
+    return Workload(
+        num_nodes=num_nodes,
+        num_edges=LINKS * num_nodes,
+        num_features=num_features,
+        feature_entries=num_features * num_nodes,
+        sparse_features=False,
+        composition=Config().composition,
+        num_negatives=num_nodes,
+        symmetric=True,
+        control_variate=True,
+    )
+
+
+def on_paper() -> None:
+    """Print what large graphs take, by the rates of one GPU."""
+    exact, sampled = (work_of(nodes, num_features=32) for nodes, _ in (EXACT, SAMPLED))  # as they were measured
+    rates = Rates(exact.all_pairs / (EXACT[1] - FIXED), sampled.numbers_moved("sampled") / (SAMPLED[1] - FIXED), FIXED)
+    device = torch.device("cuda")
+    print(f"{rates.pairs_per_second:.3g} pairs and {rates.numbers_per_second:.3g} numbers per second and GPU")
+    with patch.object(workload_module, "HAS_TRITON", True):
+        for (nodes, _), objective, gigabytes in ((EXACT, "exact", 1.3), (SAMPLED, "sampled", 1.6 * 10)):
+            planned = memory_on(work_of(nodes, num_features=32), objective, device).device / 1e9
+            print(f"{objective}, {nodes:,} nodes on one: {planned:.1f} GB planned, {gigabytes} GB measured")
+        print("| nodes | objective | GPUs | memory each | sent each | computing | messages | 200 iterations |")
+        print("|---|---|---|---|---|---|---|---|")
+        for nodes in (10**8, 10**9):
+            work = work_of(nodes)
+            for objective in ("sampled", "exact"):
+                for size in GPUS:
+                    divided = GroupWorkload(work, random_shares(nodes, 2 * LINKS, size))
+                    cost, sent = divided.estimate(rates, objective, device, float("inf"))
+                    hours = 200 * (cost.seconds + sent / BYTES_PER_SECOND) / 3600
+                    fits = cost.memory.device < 1e9 * GIGABYTES
+                    if fits:
+                        cells = (
+                            f"{cost.memory.device / 1e9:.0f} GB | {sent / 1e9:.1f} GB | {duration(cost.seconds)}",
+                            f"{duration(sent / BYTES_PER_SECOND)} | {duration(3600 * hours)}",
+                        )
+                        print(f"| {nodes:.0e} | {objective} | {size} | {' | '.join(cells)} |")
+
+
 def main() -> None:
     """Print a table for each objective."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=300_000)
     parser.add_argument("--objectives", nargs="*", default=["sampled"])
     parser.add_argument("--processes", nargs="*", type=int, default=[1, 2, 4])
+    parser.add_argument("--paper", action="store_true")
     asked = parser.parse_args()
+    if asked.paper:
+        on_paper()
+        return
     torch.set_num_threads(1)
     print(f"{describe_machine()}; {os.getloadavg()[0]:.1f} processes wait for a core; planned / counted")
     graph = rmat(asked.nodes, 10 * asked.nodes, seed=0)

@@ -13,7 +13,8 @@ that a node's factors have, w weights that all share and M sampled zeros, a proc
     weights   4·(P - 1)·w up to 256 KB, 8·w·(P - 1)/P beyond
 
 Rows that travel on the ring are taken to be as many as a process has itself. Memory is that of a workload of its own
-nodes and entries, with the rows of the halo, the transpose of their entries, and the blocks of the ring.
+nodes and entries, with the rows of the halo, the transpose of their entries, and the blocks of the ring; on a GPU also
+the noise and the zeros of all nodes, which it draws at once.
 """
 
 from __future__ import annotations
@@ -161,6 +162,10 @@ class GroupWorkload:
             extra += (2 * FLOAT * self.factor_columns + 2 * INT) * self._zeros_elsewhere(share)
         if device.type == "cpu":
             return Memory(host=here.host + extra)
+        drawn = 0 if self.whole.composition.posterior.deterministic else FLOAT * self.whole.latent_dim
+        extra += drawn * self.whole.num_nodes  # noise, which a GPU draws for all nodes at once (vgae.parallel.draws)
+        if objective == "sampled":
+            extra += DOUBLE * self.whole.num_negatives  # and so the zeros
         return Memory(host=here.host, device=here.device + extra)
 
     def estimate(
