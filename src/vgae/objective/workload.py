@@ -84,6 +84,7 @@ class Workload:
     mask_links: bool = False  # links are hidden in each step
     early_stopping: bool = False  # the best weights are kept beside the last
     checkpoints: bool = False  # the state is copied now and then, to be written
+    divided: bool = False  # among processes, none of which has the features of all nodes
     batch: BatchOptions | None = None  # steps are over parts of the graph (vgae.objective.batch_cost)
 
     @classmethod
@@ -163,7 +164,7 @@ class Workload:
     def hops_done(self) -> int:
         """Hops that whole steps find done: the features are Ã^h X where a step with them moves fewer numbers."""
         fixed = self.composition.encoder.fixed_hops
-        if not fixed or not self.num_features or self.mask_links:
+        if not fixed or not self.num_features or self.mask_links or self.divided:
             return 0
         if not self.sparse_features:
             return fixed  # as many numbers as X has
