@@ -54,7 +54,8 @@ def measure(num_nodes: int, kind: str, way: str, device: str) -> tuple[float, fl
     small = graph_of(2500, kind)
     train(Job.of(small, replace(config, batch_size=250 if way == "parts" else None)))  # loads whatever is loaded once
     job = Job.of(graph_of(num_nodes, kind), config)
-    (planned,) = (cost for cost in plan_training(job).costs if cost.objective == config.objective)
+    costs = plan_training(job).costs
+    (planned,) = (c for c in costs if (c.objective, c.batch_size) == (config.objective, config.batch_size))
     ctypes.CDLL(None).malloc_trim(0)
     clock = Clock()
     if device == "cuda":

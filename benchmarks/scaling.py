@@ -193,7 +193,8 @@ def run(
         show(kind, num_nodes, found)
         for cost in plan_training(Job.of(graph, replace(CONFIG, device=device))).costs:
             text = f"{1000 * cost.seconds:.1f} ms, {cost.memory.largest / 1e9:.2f} GB"
-            print(f"    vgae plan says of {cost.objective}: {text}", flush=True)
+            steps = "" if cost.batch_size is None else f" by steps of {cost.batch_size:,} nodes"
+            print(f"    vgae plan says of {cost.objective}{steps}: {text}", flush=True)
         if out:
             out.write_text(json.dumps(result, indent=1) + "\n")
     return result

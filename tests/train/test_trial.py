@@ -84,7 +84,7 @@ def test_rates_give_back_what_a_machine_takes(
 ) -> None:
     """On a machine whose steps take 2 ms, 3 ns for each number that they move and 1 ns for each pair of a sweep.
 
-    Rows of the whole graph take longer than those of a smaller one, and half of a step's time goes with that.
+    Rows of the whole graph take longer than those of a smaller one, and a part of a step's time goes with that.
     """
     if batch_size is not None and batch_size > num_nodes:
         return

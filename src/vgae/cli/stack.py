@@ -154,7 +154,7 @@ def _cost(graph: Graph, config: Config) -> tuple[float, float]:
     """Seconds and bytes of one training of an auto-encoder, with the objective that it will have."""
     found = plan_training(Job(graph, config))
     objective = found.choice.objective if config.objective == "auto" else config.objective
-    (cost,) = (each for each in found.costs if each.objective == objective)
+    (cost,) = (each for each in found.costs if (each.objective, each.batch_size) == (objective, config.batch_size))
     return config.iterations * cost.seconds, cost.memory.largest
 
 

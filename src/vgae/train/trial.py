@@ -33,7 +33,7 @@ from vgae.train.start import Generators, first_step, repeatable
 FEWEST_NODES = 300  # of the small trial
 REPEATS = 3
 MOST_ROWS = 2**20  # to be fetched from: more are in no cache either
-WAITING = 0.5  # share of a step's time that goes with that of fetching rows, by steps at 100,000 and a million nodes
+WAITING = 0.4  # share of a step's time that goes with that of fetching rows, by steps at 100,000 and a million nodes
 
 
 @dataclass(frozen=True)
