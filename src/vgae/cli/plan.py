@@ -52,8 +52,9 @@ def plan(
     found = plan_training(job) if processes == 1 else plan_together(job, processes)
     if as_json:
         described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.memory.largest} for cost in found.costs}
-        sent = {cost.objective: {"sent_bytes": cost.sent} for cost in found.costs if isinstance(cost, SharedCost)}
-        described = {name: values | sent.get(name, {}) for name, values in described.items()}
+        for cost in found.costs:
+            if isinstance(cost, SharedCost):
+                described[cost.objective]["sent_bytes"] = cost.sent
         available = found.room.device or found.room.host
         of_group = {} if processes == 1 else {"processes": processes}
         about = {"dataset": opened.name, "auto": found.choice.objective, "available_bytes": available, **of_group}
