@@ -35,8 +35,10 @@ from restarting import agents
 
 import vgae
 from processes import children_of, is_running
+from vgae.parallel import joined
 
 KINDS = {"exact VGAE": [*OPTIONS, "--objective", "exact"], "sampled GAE": NO_FEATURES}
+PARAMETERS: dict[str, Any] = {"iterations": 12, "hidden_dim": 8, "latent_dim": 4, "features": False, "seed": 3}
 STEPS = 12  # of the moments to be killed at, every so many
 
 
@@ -53,6 +55,40 @@ def agree(place: Path) -> dict[str, Any]:
             "far": [float(abs(vgae.load(run).transform() - one).max() / abs(one).max()) for run in runs],
         }
     return found
+
+
+def script(place: Path) -> dict[str, Any]:
+    """What a script of two processes does, once until the first of them is killed and once to its end."""
+    alone = vgae.VGAE(**PARAMETERS).fit(split_of(place).train, validation=split_of(place).val).transform()
+    run = place / "run"
+    killed = Command(place, 2, do=lambda: fit(place), before={0: at_change(run, 30, kill_me)}).wait()
+    kept = iteration_of(run)
+    ended = Command(place, 2, do=lambda: fit(place)).wait()
+    return {
+        "codes": [[each.code for each in group] for group in (killed, ended)],
+        "kept": kept,
+        "out": [each.out for each in ended],
+        "said": [each.said for each in ended],
+        "far": float(abs(vgae.load(run).transform() - alone).max()),
+        "files": sorted(path.name for path in run.iterdir()),
+    }
+
+
+def split_of(place: Path) -> vgae.LinkSplit:
+    return vgae.split_links(vgae.read_graph(place / "graph.npz"), seed=0)
+
+
+def fit(place: Path) -> None:
+    """A script that torchrun would start."""
+    split = split_of(place)
+    with joined() as group:
+        model = vgae.VGAE(**PARAMETERS)
+        model.fit(
+            split.train, validation=split.val, group=group, checkpoint=place / "run" / "checkpoint", checkpoint_every=0
+        )
+        print(hasattr(model, "fitted_"), group.rank, group.size)
+        if group.is_first:
+            model.save(place / "run", split=split)
 
 
 def resume(place: Path) -> dict[str, Any]:
@@ -197,6 +233,7 @@ def orphans(place: Path) -> dict[str, Any]:
 
 CASES = {
     "agree": agree,
+    "script": script,
     "resume": resume,
     "kill": kill,
     "refuse": refuse,

@@ -41,7 +41,7 @@ class Ended:
 
 
 class Command:
-    """`vgae …` in some processes, each with its own arguments and something that it does first."""
+    """`vgae …`, or something else, in some processes, each with its own arguments and something that it does first."""
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class Command:
         others: Mapping[int, Sequence[str]] | None = None,
         before: Mapping[int, Callable[[], None]] | None = None,
         environment: Mapping[str, str] | None = None,
+        do: Callable[[], None] = main,
     ) -> None:
         self.place = place
         meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size)}
@@ -60,6 +61,7 @@ class Command:
                     (others or {}).get(rank, arguments),
                     {**({} if size == 1 else meeting | {"RANK": str(rank)}), **(environment or {})},
                     (before or {}).get(rank, lambda: None),
+                    do,
                 ),
                 place / f"said-{rank}",
             )
@@ -75,12 +77,17 @@ class Command:
         ]
 
 
-def vgae_command(arguments: Sequence[str], environment: Mapping[str, str], before: Callable[[], None]) -> None:
+def vgae_command(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    before: Callable[[], None] = lambda: None,
+    do: Callable[[], None] = main,
+) -> None:
     """What a process of the command does."""
     os.environ |= environment
     sys.argv = ["vgae", *arguments]
     before()
-    main()
+    do()
 
 
 def fork(task: Callable[[], None], log: Path) -> int:

@@ -74,7 +74,7 @@ def worker(arguments: list[str]) -> None:
         signal.signal(each, signal.SIG_DFL)  # the agent has handlers of its own, which a new program would not have
     pytest.MonkeyPatch().setattr("vgae.cli.processes.leave", _leave)
     try:
-        vgae_command(arguments, {}, lambda: None)
+        vgae_command(arguments, {})
     except _Left as end:
         if end.code:
             os._exit(end.code)

@@ -50,11 +50,12 @@ def found_by(place: Path, *cases: str) -> dict[str, Any]:
 
 
 def test_groups_do_what_one_process_does_or_say_why_not(tmp_path: Path) -> None:
-    found = found_by(tmp_path, "agree", "resume", "refuse")
+    found = found_by(tmp_path, "agree", "script", "resume", "refuse")
     for case in found["agree"].values():
         assert_agreement(case)
     _, once, twice = found["agree"]["sampled GAE"]["content"]
     assert once == twice  # the same number of processes, the same bits
+    assert_fitted(found["script"])
     for name, case in found["resume"].items():
         assert_continued(name, case)
     nobody = found["refuse"].pop("nobody comes")
@@ -79,6 +80,18 @@ def assert_agreement(case: dict[str, Any]) -> None:
         assert "objective: " in first[1]
         assert first[1].count("saved in") == 1
         assert others == [["", ""]] * len(others)
+
+
+def assert_fitted(case: dict[str, Any]) -> None:
+    """A script of two processes was killed, started again, and has one model, in the first of them."""
+    assert -signal.SIGKILL in case["codes"][0], case
+    assert case["codes"][1] == [0, 0], case
+    assert 1 <= case["kept"] < 12
+    assert [out.split() for out in case["out"]] == [["True", "0", "2"], ["False", "1", "2"]], case
+    assert case["said"] == ["", ""]
+    assert case["far"] < 1e-5
+    assert "config.json" in case["files"]
+    assert "checkpoint" not in case["files"]
 
 
 def assert_continued(name: str, case: dict[str, Any]) -> None:
@@ -153,6 +166,16 @@ def test_processes_make_a_run_like_any_other(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-5)
     for words in (["evaluate", "two"], ["recommend", "two", "--top", "3"]):
         assert run_vgae(*words, "--json", cwd=tmp_path).returncode == 0
+
+
+def test_a_plan_of_processes_tells_what_each_needs_and_sends(tmp_path: Path) -> None:
+    vgae.write_graph(tmp_path / "graph.npz", vgae.stochastic_block_model(3000, 3, seed=4))
+    plan = ["plan", "graph.npz", "--preset", "paper", "--json"]
+    alone, group = (strict_json(run_vgae(*plan, *more, cwd=tmp_path).stdout) for more in ([], ["--processes", "3"]))
+    for objective in ("exact", "sampled"):
+        assert group[objective]["bytes"] < alone[objective]["bytes"]
+        assert group[objective]["sent_bytes"] > 0
+    assert_refused(run_vgae(*plan, "--processes", "3001", cwd=tmp_path), "processes", "3001", "3000")
 
 
 def run_python(code: str) -> int:

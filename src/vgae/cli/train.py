@@ -57,6 +57,11 @@ class FolderOptions(Options):
 
 
 @dataclass(frozen=True)
+class MakingOptions(ProcessOptions, FolderOptions):
+    """Where a run is saved, and how many processes make it."""
+
+
+@dataclass(frozen=True)
 class JudgingOptions(Options):
     """How a training is judged."""
 
@@ -78,10 +83,9 @@ def train(
     config: Config,
     preset: PresetOptions,
     split: SplitOptions,
-    output: FolderOptions,
+    output: MakingOptions,
     judging: JudgingOptions,
     tables: TableOptions,
-    processes: ProcessOptions,
     as_json: Json = False,
 ) -> None:
     """Train a model on a graph, score it, save it, and say how it compares.
@@ -92,10 +96,10 @@ def train(
     config = preset.apply_file(config)
     choose_device(config.device)
     check_pause(output.checkpoint_every)
-    processes.require_alone(
+    output.require_alone(
         seeds=judging.seeds is not None, compare=judging.compare, batch_size=config.batch_size is not None
     )
-    processes.run(partial(_train, graph, config, preset, split, output, judging, tables, as_json), config.device)
+    output.run(partial(_train, graph, config, preset, split, output, judging, tables, as_json), config.device)
 
 
 def _train(
