@@ -17,6 +17,7 @@ import argparse
 import gc
 import tempfile
 import time
+from ctypes import CDLL
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -68,7 +69,7 @@ def write(folder: Path, num_nodes: int) -> None:
 
 def read(group: Group | None, folder: Path) -> Told:
     """Read and split the graph, or a part of it."""
-    gc.collect()
+    trim()
     Path("/proc/self/clear_refs").write_text("5")  # the peak is what is there now
     before, started = _status("VmRSS"), time.process_time()
     kept: Any
@@ -83,10 +84,16 @@ def read(group: Group | None, folder: Path) -> Told:
         kept, links = (split.val, split.test, own), len(own.edges)
         del part, split
     seconds = time.process_time() - started
-    gc.collect()
-    pa.default_memory_pool().release_unused()
+    trim()
     found = kept.train if group is None else kept[2]
     return Told(links, _status("VmRSS") - before, _status("VmHWM") - before, seconds, found.content_hash)
+
+
+def trim() -> None:
+    """Give back what was freed, so that what is left is what is held."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    CDLL("libc.so.6").malloc_trim(0)
 
 
 def _status(name: str) -> int:
