@@ -62,12 +62,10 @@ def plan(
         found = plan_together(job, processes, math.inf if group.bandwidth is None else 1e9 * group.bandwidth)
     if as_json:
         described = {cost.objective: {"seconds": cost.seconds, "bytes": cost.memory.largest} for cost in found.costs}
-        sent = {
-            cost.objective: {"sent_bytes": cost.sent, "halo": cost.halo}
-            for cost in found.costs
-            if isinstance(cost, SharedCost)
-        }
-        described = {name: values | sent.get(name, {}) for name, values in described.items()}
+        for cost in found.costs:
+            if isinstance(cost, SharedCost):
+                described[cost.objective]["sent_bytes"] = cost.sent
+                described[cost.objective]["halo"] = cost.halo
         available = found.room.device or found.room.host
         of_group = {} if processes == 1 else {"processes": processes}
         about = {"dataset": opened.name, "auto": found.choice.objective, "available_bytes": available, **of_group}

@@ -52,7 +52,7 @@ class ProcessOptions(Options):
     @property
     def together(self) -> bool:
         """Whether this is, or is to be, a training in several processes."""
-        return in_group() or (self.processes or 1) > 1
+        return (Place.here().size if in_group() else self.processes or 1) > 1
 
     def require_alone(self, **given: bool) -> None:
         """Refuse options that are for one process, by their names, if they are given."""
