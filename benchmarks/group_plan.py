@@ -4,7 +4,7 @@ By 1, 2 and 4 processes of one thread, on an R-MAT graph (ten links per node, nu
 large as they get; no features), by either objective. Bytes are counted at the functions of torch.distributed. Memory is
 the growth of the peak of the process that grows most, from before its rows are laid out to its third step; modules and
 the graph are there before. Core-seconds are those of the process that works most, without the time in which it waits,
-so that they say something on a busy machine too; those of the plan have the rates of one process's own trial steps.
+so that they say something on a busy machine too; planned are shares of the time of one process, whatever its rates are.
 
     python benchmarks/group_plan.py [--nodes 300000] [--objectives sampled] [--processes 1 2 4]
     python benchmarks/group_plan.py --paper     (what 10⁸ and 10⁹ nodes would take on GPUs, by arithmetic alone)
@@ -20,8 +20,10 @@ os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
+import gc
 import tempfile
 import time
+from ctypes import CDLL
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -71,6 +73,8 @@ def first_step(group: Group | None, num_nodes: int, objective: str) -> tuple[Ste
     setting = Alone(job) if group is None else Together(job, group)
     setting.require_memory(checkpoints=False)
     setting.open(Checkpointer())
+    gc.collect()
+    CDLL("libc.so.6").malloc_trim(0)  # what was freed before is not there to be used again
     before = status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak is what is there now
     step = setting.first_step(objective)
@@ -207,16 +211,20 @@ def main() -> None:
         work = workload(job)
         rates = measure(job, work, objective)
         print(f"\n{objective}, {graph}")
-        print("| processes | largest halo | sent, MB | memory, MB | core-seconds |\n|---|---|---|---|---|")
+        print("| processes | largest halo | sent, MB | memory, MB | work, as a share | core-seconds |")
+        print("|---|---|---|---|---|---|")
+        first: tuple[float, float] | None = None
         for size in asked.processes:
             found = counts_of(size, asked.nodes, objective)
             divided = GroupWorkload(work, shares_of(graph, found[0].bounds))
             cost, sent = divided.estimate(rates, objective, job.device, float("inf"))
-            halo = max(share.halo for share in divided.shares)
+            halo, worked = max(share.halo for share in divided.shares), max(each.seconds for each in found)
+            first = first or (cost.seconds, worked)
             cells = (
                 f"{sent / 1e6:.2f} / {max(each.sent for each in found) / 1e6:.2f}",
                 f"{cost.memory.host / 1e6:.0f} / {max(each.memory for each in found) / 1e6:.0f}",
-                f"{cost.seconds:.2f} / {max(each.seconds for each in found):.2f}",
+                f"{cost.seconds / first[0]:.2f} / {worked / first[1]:.2f}",
+                f"{worked:.2f}",
             )
             print(f"| {size} | {halo:,} | {' | '.join(cells)} |", flush=True)
 

@@ -85,26 +85,10 @@ def test_memory_is_about_that_of_the_plan(processes: Processes, objective: str) 
         assert 0.4 * bytes_planned < grown < 1.25 * bytes_planned, (found, planned)
 
 
-def test_the_command_plans_for_processes(tmp_path: Path) -> None:
+def test_the_command_adds_the_time_of_messages(tmp_path: Path) -> None:
     (tmp_path / "links.csv").write_text("".join(f"{i},{(7 * i + 1) % 400}\n{i},{(i + 1) % 400}\n" for i in range(400)))
-    found = run_vgae("plan", "links.csv", "--preset", "paper", "--processes", "4", "--json", cwd=tmp_path)
-    answer = strict_json(found.stdout)
-    assert (answer["processes"], answer["auto"]) == (4, "exact")
+    words = ["plan", "links.csv", "--preset", "paper", "--processes", "4", "--bandwidth", "1e-6", "--json"]
+    found = strict_json(run_vgae(*words, cwd=tmp_path).stdout)
     for objective in ("exact", "sampled"):
-        assert 0 < answer[objective]["bytes_sent"] < 1e6
-        assert 0 < answer[objective]["halo"] <= 300
-    slow = run_vgae(
-        "plan", "links.csv", "--preset", "paper", "--processes", "4", "--bandwidth", "1e-6", "--json", cwd=tmp_path
-    )
-    sent = strict_json(slow.stdout)["exact"]
-    assert sent["seconds"] > sent["bytes_sent"] / 1e3
-    shown = run_vgae("plan", "links.csv", "--preset", "paper", "--processes", "2", cwd=tmp_path)
-    assert "2 processes, each on" in shown.stderr
-    assert "sent" in shown.stdout.splitlines()[0]
-    for options, words in (
-        (["--processes", "401"], "vgae: processes: 401 are more than the graph has nodes, 400; use fewer."),
-        (["--processes", "2", "--decoder", "mlp"], "vgae: decoder: several processes cannot train with mlp;"),
-    ):
-        refused = run_vgae("plan", "links.csv", *options, cwd=tmp_path)
-        assert refused.returncode == 2
-        assert refused.stderr.splitlines()[-1].startswith(words)
+        assert found[objective]["seconds"] > found[objective]["sent_bytes"] / 1e3 > 1
+        assert 0 < found[objective]["halo"] <= 300

@@ -25,8 +25,6 @@ from vgae.parallel.part import GraphPart, streamed
 if TYPE_CHECKING:
     from vgae.parallel.group import Group
 
-NO_PAIRS = np.empty((0, 2), dtype=np.int64)
-
 
 @dataclass(frozen=True, eq=False)
 class PartSplit(LinkSplit):
@@ -75,9 +73,10 @@ def split_in_parts(graph: GraphPart, *, val: float, test: float, seed: int) -> P
     train = GraphPart.of_links(group, graph.num_nodes, graph.edges[kept], weights, ids=graph.whole.ids)
 
     of_val = from_first(group, links[num_test:] if group.is_first else np.empty((num_val, 2), dtype=np.int64))
-    of_test = (links[:num_test], non_links[:num_test]) if group.is_first else (NO_PAIRS, NO_PAIRS)
-    made = (HeldOut(of_val, non_links[num_test:], graph.num_links), HeldOut(*of_test, graph.num_links))
-    return PartSplit(train, *made, seed, hash=group.share(_hash(train, *made)))
+    tested = slice(num_test if group.is_first else 0)
+    held_out = HeldOut(of_val, non_links[num_test:], graph.num_links)
+    of_test = HeldOut(links[tested], non_links[tested], graph.num_links)
+    return PartSplit(train, held_out, of_test, seed, hash=group.share(_hash(train, held_out, of_test)))
 
 
 def non_links_at(graph: GraphPart, positions: IntArray, more: IntArray) -> Pairs:
