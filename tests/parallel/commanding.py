@@ -166,18 +166,22 @@ def refuse(place: Path) -> dict[str, Any]:
     case("no file anywhere", arguments=["train", str(place / "none.csv"), *plain[2:]])
     tiny = ["train", str(place / "tiny.npz"), "--val", "0", "--test", "0", "--out", str(run), *OPTIONS]
     case("more processes than nodes", 4, tiny)
-    case("batches", arguments=[*plain, "--batch-size", "20"])
-    case("seeds", arguments=[*plain, "--seeds", "2"])
+    first = {"MASTER_PORT": str(free_port()), "WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "127.0.0.1"}
+    for name, arguments in {
+        "batches": [*plain, "--batch-size", "20"],
+        "seeds": [*plain, "--seeds", "2"],
+        "number": [*plain, "--processes", "3"],
+        "command": ["evaluate", str(run)],
+    }.items():  # which are refused before the processes meet
+        case(name, 1, arguments, environment=first)
     case("a part", arguments=[*plain, "--encoder", "directed"])
-    case("number", arguments=[*plain, "--processes", "3"])
-    case("command", arguments=["evaluate", str(run)])
     case("option", arguments=[*plain, "--none", "1"])
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        busy = {"MASTER_PORT": str(taken.getsockname()[1]), "WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "127.0.0.1"}
+        busy = first | {"MASTER_PORT": str(taken.getsockname()[1])}
         case("busy port", 1, environment=busy)
-    case("nobody comes", 1, [*plain, "--timeout", "0.5"], environment=busy | {"MASTER_PORT": str(free_port())})
+    case("nobody comes", 1, [*plain, "--timeout", "0.5"], environment=first)
     (place / "full").mkdir()
     (place / "full" / "notes.txt").write_text("mine")
     case("folder", arguments=train(place / "full", *OPTIONS))
