@@ -89,9 +89,9 @@ def refused(group: Group, folder: Path, options: dict[str, Any]) -> str:
     return "nothing"
 
 
-def send(group: Group, piece: int, seed: int) -> tuple[Any, Any, list[str], Any]:
-    """Rows, answers and texts, in pieces of some length."""
-    before, mail.PIECE = mail.PIECE, piece
+def send(group: Group, piece: int, seed: int) -> tuple[Any, Any, list[str], Any, Any]:
+    """Rows, answers and texts, and the rows of all in the first process, in pieces of some length."""
+    before, mail.PIECE, mail.STREAMED = (mail.PIECE, mail.STREAMED), piece, piece
     try:
         generator = np.random.default_rng([seed, group.rank])
         owners = generator.integers(group.size, size=int(generator.integers(40)))
@@ -100,9 +100,9 @@ def send(group: Group, piece: int, seed: int) -> tuple[Any, Any, list[str], Any]
         arrived = sent.send(rows)
         answers = sent.answer(arrived * 10)
         texts = pa.array([f"{group.rank}-{'é' * int(row % 4)}-{row}" for row in rows[:, 1]], pa.large_string())
-        return owners, arrived, send_text(sent, texts).to_pylist(), answers
+        return owners, arrived, send_text(sent, texts).to_pylist(), answers, mail.collected(group, rows)
     finally:
-        mail.PIECE = before
+        mail.PIECE, mail.STREAMED = before
 
 
 def trained(group: Group, folder: Path, options: dict[str, Any], values: dict[str, Any]) -> tuple[Any, Any, int]:

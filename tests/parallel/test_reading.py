@@ -113,11 +113,25 @@ def test_parts_are_those_of_the_whole(processes: Processes, tmp_path: Path, name
         assert each.num_incident == inside.any(axis=1).sum()
 
 
+def test_a_tiny_graph_leaves_some_processes_without_links(processes: Processes, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("source,target\nx,y\n")
+    (tmp_path / "b.csv").write_text("source,target\ny,x\ny,z\n")
+    found: list[cases.Found] = processes.run(cases.read, tmp_path, {}, {"val": 0.0, "test": 0.0, "seed": 0})
+    graph = read_graph(tmp_path)
+    split = found[0].split
+    assert split is not None
+    assert split.content_hash == split_links(graph, val=0, test=0).content_hash
+    assert split.train.ids == graph.ids == ("x", "y", "z")
+    assert all(each.cleaning == graph.cleaning for each in found)
+
+
 @pytest.mark.parametrize("piece", [1, 3, 2**24])
 def test_rows_arrive_in_the_order_of_their_senders(processes: Processes, piece: int) -> None:
     found = processes.run(cases.send, piece, 5)
     owners = [each[0] for each in found]
-    for rank, (own, arrived, texts, answers) in enumerate(found):
+    everything = [[rank, row] for rank, own in enumerate(owners) for row in range(len(own))]
+    assert [None if each[4] is None else each[4].tolist() for each in found] == [everything, *[None] * (len(found) - 1)]
+    for rank, (own, arrived, texts, answers, _) in enumerate(found):
         expected = [(sender, row) for sender, to in enumerate(owners) for row in np.flatnonzero(to == rank)]
         assert arrived.tolist() == [list(pair) for pair in expected]
         assert texts == [f"{sender}-{'é' * (row % 4)}-{row}" for sender, row in expected]

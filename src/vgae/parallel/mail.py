@@ -6,6 +6,7 @@ pieces, because what reads a large graph sends gigabytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from vgae.parallel.group import Group
 
 PIECE = 2**24  # rows for one process that travel at a time
+STREAMED = 2**22  # rows that travel to the first process at a time
 SAMPLES = 512  # values for each process that ranges are chosen by
 
 
@@ -65,11 +67,30 @@ def gathered(group: Group, rows: AnyArray) -> AnyArray:
     return found
 
 
+def streamed(group: Group, rows: AnyArray) -> Iterator[AnyArray]:
+    """The rows of all processes, piece by piece and in order, in the first; in others nothing, but they take part."""
+    counts = counts_of(group, len(rows))
+    for rank, number in enumerate(counts):
+        for begin in range(0, number, STREAMED):
+            length = min(STREAMED, number - begin)
+            here = rows[begin : begin + length] if rank == group.rank else rows[:0]
+            sent, received = [0] * group.size, [0] * group.size
+            sent[0] = len(here)
+            received[rank] = length if group.is_first else 0
+            arrived = group.exchange(tensor_of(group, here), sent, received).wait()
+            if group.is_first:
+                yield arrived.cpu().numpy()
+
+
 def collected(group: Group, rows: AnyArray) -> AnyArray | None:
     """The rows of all processes, one after the other, in the first; None in others."""
-    counts = counts_of(group, len(rows))
-    found = group.collect(tensor_of(group, rows), counts)
-    return None if found is None else found.numpy()
+    total = sum(counts_of(group, len(rows)))
+    found = np.empty((total if group.is_first else 0, *rows.shape[1:]), dtype=rows.dtype)
+    end = 0
+    for piece in streamed(group, rows):
+        found[end : end + len(piece)] = piece
+        end += len(piece)
+    return found if group.is_first else None
 
 
 def tensor_of(group: Group, rows: AnyArray) -> Tensor:

@@ -8,7 +8,6 @@ the processes that have their nodes (`on`): a link between two processes is then
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,15 +19,13 @@ import scipy.sparse as sp
 from vgae.graph.checks import FloatArray
 from vgae.graph.cleaning import Cleaning
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import AnyArray, Pairs
-from vgae.parallel.mail import Mail, collected, counts_of, tensor_of
+from vgae.graph.pairs import Pairs
+from vgae.parallel.mail import Mail, collected, counts_of, streamed, tensor_of
 
 if TYPE_CHECKING:
     from vgae.parallel.group import Group
     from vgae.parallel.numbering import OwnIds
     from vgae.parallel.shards import Shards
-
-PIECE = 2**22  # links that are hashed at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,21 +135,6 @@ class GraphPart(Graph):
         if edges is None:
             return None
         return Graph(self.num_nodes, edges, weights=weights, node_ids=names, cleaning=self.cleaning)
-
-
-def streamed(group: Group, rows: AnyArray) -> Iterator[AnyArray]:
-    """The rows of all processes, piece by piece and in order, in the first; in others nothing, but they take part."""
-    counts = counts_of(group, len(rows))
-    for rank, number in enumerate(counts):
-        for begin in range(0, number, PIECE):
-            length = min(PIECE, number - begin)
-            here = rows[begin : begin + length] if rank == group.rank else rows[:0]
-            sent, received = [0] * group.size, [0] * group.size
-            sent[0] = len(here)
-            received[rank] = length if group.is_first else 0
-            arrived = group.exchange(tensor_of(group, here), sent, received).wait()
-            if group.is_first:
-                yield arrived.cpu().numpy()
 
 
 def _hash(group: Group, num_nodes: int, num_edges: int, edges: Pairs, weights: FloatArray | None) -> str:

@@ -19,8 +19,8 @@ from vgae.graph.negatives import require_non_links
 from vgae.graph.pairs import AnyArray, IntArray, Pairs
 from vgae.graph.split import HeldOut, LinkSplit, check_fraction, numbers_held_out
 from vgae.options import whole_number
-from vgae.parallel.mail import Mail, counts_of, tensor_of
-from vgae.parallel.part import GraphPart, streamed
+from vgae.parallel.mail import Mail, counts_of, streamed, tensor_of
+from vgae.parallel.part import GraphPart
 
 if TYPE_CHECKING:
     from vgae.parallel.group import Group
@@ -85,6 +85,8 @@ def non_links_at(graph: GraphPart, positions: IntArray, more: IntArray) -> Pairs
     All processes ask for the same, and each gets all of them; the ranks are sorted, and none is that of a link.
     """
     group, numbering = graph.whole.group, graph.all_pairs
+    if not len(positions):
+        return np.empty((0, 2), dtype=np.int64)
     own = numbering.ranks(graph.edges)
     firsts = np.array(counts_of(group, int(own[0]) if len(own) else -1))
     having = np.flatnonzero(firsts >= 0)
@@ -98,6 +100,8 @@ def non_links_at(graph: GraphPart, positions: IntArray, more: IntArray) -> Pairs
 
 def from_first(group: Group, rows: AnyArray) -> AnyArray:
     """What the first process has, in all of them; others give rows of the same shape."""
+    if not len(rows):
+        return rows
     given = rows if group.is_first else np.zeros_like(rows)
     found: AnyArray = group.sum(tensor_of(group, given)).cpu().numpy()
     return found
