@@ -86,7 +86,7 @@ def test_the_same_files_are_read_where_there_is_memory(tmp_path: Path, name: str
 def test_batches_are_counted_whatever_the_file_says_of_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "links.parquet"
     path.write_bytes(TOO_LARGE["numbers.parquet"])
-    monkeypatch.setattr("vgae.io.parquet._least_bytes", lambda _: 0)
+    monkeypatch.setattr("vgae.io.parquet._least_bytes", lambda *_: [0])
     monkeypatch.setattr(memory, "bytes_free", lambda: 1e6)
     assert "reading it takes at least" in message_of(lambda: read_any(path))
 

@@ -194,8 +194,9 @@ def run_python(code: str) -> int:
     ],
 )
 def test_the_exit_code_is_that_of_the_lowest_rank_that_fails(code: str, exit_code: int) -> None:
-    before = dict(os.environ)
+    before, handler = dict(os.environ), signal.getsignal(signal.SIGINT)
     assert run_python(code) == exit_code
+    assert signal.getsignal(signal.SIGINT) is handler
     assert {**os.environ, "TORCHELASTIC_SIGNALS_TO_HANDLE": ""} == {**before, "TORCHELASTIC_SIGNALS_TO_HANDLE": ""}
 
 

@@ -8,7 +8,7 @@ from vgae.runs.folder import RunWriter
 from vgae.runs.make import Destination, Source, make_run
 from vgae.runs.opened import FILES
 from vgae.runs.run import Run
-from vgae.train.callbacks import Callback
+from vgae.train.callbacks import Warnings
 from vgae.train.config import Config
 from vgae.train.job import Job
 from vgae.train.loop import train
@@ -41,7 +41,7 @@ def make(folder: Path, split: vgae.LinkSplit, config: Config, *, overwrite: bool
 
 def train_in(writer: RunWriter, split: vgae.LinkSplit, config: Config, *, every: float | None = 0) -> Run:
     """A training with checkpoints in the folder of a writer; its run is not written yet."""
-    job, callback = Job.of(split.train, config, split.val), Callback()
+    job, callback = Job.of(split.train, config, split.val), Warnings()
     with writer.checkpoints(job, every=every, callback=callback) as checkpointer:
         trained = train(job, callback, checkpointer)
     return Run.of(trained).scored_on(split)

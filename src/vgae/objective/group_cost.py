@@ -146,11 +146,13 @@ class GroupWorkload:
             divided=self.size > 1,
         )
 
-    def memory(self, share: Share, objective: str, device: torch.device) -> Memory:
-        """What a process takes, beside itself and the graph that it has read."""
+    def memory(self, share: Share, objective: str, device: torch.device, *, first: bool = False) -> Memory:
+        """What a process takes beside itself and its graph; the first has the embeddings of all nodes at the end."""
         here = memory_on(self.part(share), objective, device)
         if self.size == 1:
             return here
+        if first:
+            here = replace(here, host=here.host + self._gathered)
         widest = max(self.whole.encoder.propagated, self.factor_columns)
         rows = share.halo + share.wanted
         outside = min(share.entries, share.entries * (1 - share.num_nodes / self.whole.num_nodes))
@@ -169,6 +171,12 @@ class GroupWorkload:
             extra += DOUBLE * self.whole.num_negatives  # and so the zeros
         return Memory(host=here.host, device=here.device + extra)
 
+    @property
+    def _gathered(self) -> float:
+        """Bytes of the posterior of all nodes, and of the weights that belong to nodes."""
+        heads = sum(self.whole.composition.heads.values())
+        return FLOAT * (self.whole.num_nodes * heads + self.whole.num_weights - self.num_shared_weights)
+
     def estimate(
         self, rates: Rates, objective: str, device: torch.device, bytes_per_second: float
     ) -> tuple[Cost, float]:
@@ -184,6 +192,6 @@ class GroupWorkload:
                 took += self.whole.all_pairs / self.size / rates.pairs_per_second
             going = self.sent(share, objective)
             seconds, sent = max(seconds, took + going / bytes_per_second), max(sent, going)
-        memories = [self.memory(share, objective, device) for share in self.shares]
+        memories = [self.memory(share, objective, device, first=not rank) for rank, share in enumerate(self.shares)]
         most = Memory(max(each.host for each in memories), max(each.device for each in memories))
         return Cost(objective, seconds, most), sent

@@ -231,7 +231,7 @@ class Workload:
     def _kernels(self, on_cpu: bool) -> str | None:
         """What sums and draws are made by, None where it is PyTorch alone."""
         if on_cpu:
-            return "numba" if HAS_NUMBA and self.num_nodes >= SHORTEST_FOR_NUMBA else None
+            return "numba" if HAS_NUMBA and (self.divided or self.num_nodes >= SHORTEST_FOR_NUMBA) else None
         return "triton" if HAS_TRITON and self.latent_dim <= WIDEST_FOR_TRITON else None
 
     def _adjacency(self) -> float:

@@ -23,6 +23,7 @@ from vgae.errors import VgaeError
 
 LOOPBACK = "127.0.0.1"
 INTERRUPTED = 130  # the exit code after Ctrl-C
+UNIX_SIGNALS = ("SIGHUP", "SIGQUIT")  # that the agent takes too
 
 
 class WorkersError(VgaeError):
@@ -35,7 +36,7 @@ def run_workers(command: Sequence[str], processes: int, *, patience: float, debu
     On Ctrl-C they have `patience` seconds to end by themselves. With `debug` the agent's own log is shown.
     """
     try:
-        with _log(shown=debug), _environment(_variables(processes, patience, debug=debug)):
+        with _log(shown=debug), _environment(_variables(processes, patience, debug=debug)), _own_signals():
             config = LaunchConfig(
                 min_nodes=1,
                 max_nodes=1,
@@ -77,6 +78,18 @@ def _variables(processes: int, patience: float, *, debug: bool) -> dict[str, str
     if loopback is not None:  # else gloo looks for an interface by the machine's name
         found["GLOO_SOCKET_IFNAME"] = loopback
     return {name: value for name, value in found.items() if name not in os.environ}
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """The agent takes signals, and leaves them taken; afterwards they are this process's again."""
+    taken = [signal.SIGINT, signal.SIGTERM, *(getattr(signal, name) for name in UNIX_SIGNALS if hasattr(signal, name))]
+    before = {number: signal.getsignal(number) for number in taken}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
