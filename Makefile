@@ -15,8 +15,11 @@ demo: $(STAMP)
 	$(BIN)/vgae evaluate runs/demo
 	$(BIN)/vgae plot runs/demo
 
+# One process more than there are cores, up to four: some tests wait for browsers and for other processes.
+WORKERS := $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 4 ] && echo $$((n + 1)) || echo 4)
+
 test: lint browser
-	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal -rs
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal -rs
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
