@@ -53,7 +53,7 @@ CASES: list[tuple[list[str], bool, Callable[[], None], int]] = [  # options, ove
     (CHECKPOINTS, True, after_it, 1),
     ([], False, before_it, 1),
     (CHECKPOINTS, False, before_it, 3),
-    ([], True, after_it, 3),
+    ([], True, after_it, 2),
 ]
 
 

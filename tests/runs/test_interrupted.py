@@ -18,7 +18,7 @@ def test_what_is_said_after_ctrl_c_is_what_is_there(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["wrong"] == []
-    assert len(found["seen"]) > 70
+    assert len(found["seen"]) > 80
     assert len(set(found["seen"])) == 3
 
 
