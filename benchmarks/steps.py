@@ -37,12 +37,12 @@ from vgae.model.decoders import Decoder
 from vgae.model.inputs import EncoderInputs
 from vgae.model.posteriors import Posterior
 from vgae.objective.base import LossOptions, Objective
-from vgae.objective.exact import ExactObjective
-from vgae.objective.sampled import SampledObjective
 from vgae.objective.weighting import LossTerms, Weighting
-from vgae.ops import all_pairs_softplus, pages, sparse
-from vgae.train.adam import Adam
+from vgae.ops import all_pairs_softplus, sparse
 from vgae.train.config import Config
+from vgae.train.job import Job
+from vgae.train.start import Generators, first_step
+from vgae.train.step import Step
 
 CONFIG = Config()
 TARGETS = {"blocks": 7.0, "datasets": 1.5}  # least ratios of before to sampled
@@ -115,34 +115,28 @@ def work(pipe: Connection, name: str, contender: str, features: bool) -> None:
     graph = make_graph(name, features)
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
     before = resident("VmRSS")
-    inputs, generator = EncoderInputs.from_graph(graph), torch.Generator().manual_seed(0)
-    model = CONFIG.composition.build(inputs.input_dim, torch.Generator().manual_seed(0))
-    if not contender.endswith("before"):
-        for weights in model.parameters():
-            weights.data = pages.moved(weights.data)  # as in a training
-    weighting = Weighting.named("paper", graph)
-    objective: Objective
-    if contender in ("sampled", "exact"):
-        kind = SampledObjective if contender == "sampled" else ExactObjective
-        objective = kind(graph, model, weighting, "cpu")
-    else:
-        objective = Before(graph, weighting, exact=contender == "exact before")
-    optimizer = Adam(model.named_parameters(), CONFIG.learning_rate)
-    with torch.no_grad():
-        objective.begin(model, inputs, generator)
-    turn = 0
+    step = steps_before(graph, exact=contender == "exact before") if contender.endswith("before") else None
+    if step is None:  # as in a training
+        step = first_step(Job.of(graph, CONFIG), contender, Generators.of(0, torch.device("cpu")))
+    iteration = 0
     while True:
         num_steps = pipe.recv()
         if num_steps == 0:
             return
         started, worked = time.perf_counter(), time.process_time()
         for _ in range(num_steps):
-            optimizer.zero_grad()
-            objective(model, inputs, generator, value=turn % 10 == 0).total.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            turn += 1
+            iteration += 1
+            step(iteration, value=iteration % 10 == 1)
         taken = time.perf_counter() - started, time.process_time() - worked
         pipe.send((*(seconds / num_steps for seconds in taken), resident("VmHWM") - before))
+
+
+def steps_before(graph: vgae.Graph, *, exact: bool) -> Step:
+    """The same steps with what the objectives did before."""
+    inputs = EncoderInputs.from_graph(graph)
+    model = CONFIG.composition.build(inputs.input_dim, torch.Generator().manual_seed(0))
+    objective = Before(graph, Weighting.named("paper", graph), exact=exact)
+    return Step(model, inputs, objective, torch.Generator().manual_seed(0), CONFIG)
 
 
 def resident(kind: str) -> float:

@@ -11,6 +11,7 @@ import torch
 import vgae
 from helpers import message_of
 from vgae.io.json_files import hash_json
+from vgae.machine import num_threads
 from vgae.runs.checkpoint import FolderCheckpointer
 from vgae.runs.fingerprint import Fingerprint
 from vgae.train.callbacks import Callback
@@ -43,7 +44,7 @@ class Interrupting(Callback):
         self.at, self.seen, self.messages = at, set[int](), list[str]()
 
     def on_log(self, entry: LogEntry) -> None:
-        self.seen.add(torch.get_num_threads())
+        self.seen.add(num_threads())
         if entry.iteration == self.at:
             raise KeyboardInterrupt
 

@@ -27,8 +27,8 @@ from vgae.model.inputs import EncoderInputs
 from vgae.objective.base import LossOptions, Objective
 from vgae.objective.variate import AllPairs, ControlVariate, num_pairs_for
 from vgae.objective.weighting import Weighting
-from vgae.ops import Counted, sum_at_ones
-from vgae.ops.zeros import sample_zeros
+from vgae.ops import Counted, one_pass, sum_at_ones
+from vgae.ops.zeros import draw_places, sample_zeros
 
 
 class SampledObjective(Objective):
@@ -86,6 +86,12 @@ class SampledObjective(Objective):
             return self._plain(decoder, z, generator)
         known = AllPairs.of(decoder.require_factors(z))
         parabola = self.variate.coefficients(known)
+        if one_pass.suits(known.factors):
+            draw = one_pass.Draw(draw_places(self.num_negatives, generator, z.device), self.num_zeros)
+            given = known.sums.left, known.weights[0], self.entries, self.counted, parabola, draw
+            total, moments = one_pass.sum_by_draw(*given, value=value)
+            self.variate.take(moments, self.num_negatives)
+            return total
         ones = sum_at_ones(known.factors, self.entries, self.counted, parabola, value=value)
         return ones + self.variate.estimate(known, None, self.sample_zeros(generator), parabola)
 

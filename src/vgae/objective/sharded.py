@@ -195,7 +195,7 @@ class ShardedSampledObjective(ShardedObjective):
         self.variate.take(self.group.sum(moments), self.variate.num_pairs)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SharedPairs(AllPairs):
     """What all processes know of all pairs together; the factors are those of own nodes."""
 
@@ -208,16 +208,14 @@ class SharedPairs(AllPairs):
         here, num_nodes = AllPairs.of(factors), halo.shards.num_nodes
         left, right = here.sums.left, here.sums.right
         with torch.no_grad():
-            of_rows = left.weighted(here.weights[0])
-            mirrored = left is right and here.weights[0] is here.weights[1]
-            numbers = [*of_rows, left.total, left.gram, here.of_nodes()]
-            if not mirrored:
-                numbers += [*right.weighted(here.weights[1]), right.total, right.gram]
+            numbers, of_columns = [*here.of_rows(), left.total, left.gram, here.of_nodes()], here.of_columns()
+            if of_columns is not None:
+                numbers += [*of_columns, right.total, right.gram]
             summed = halo.group.sum(torch.cat([each.double().flatten() for each in numbers]))
             sizes = [each.numel() for each in numbers]
             values = [each.view(like.shape) for each, like in zip(torch.split(summed, sizes), numbers, strict=True)]
         of_left, of_nodes = values[:5], values[5]
-        of_right = of_left if mirrored else values[6:]
+        of_right = of_left if of_columns is None else values[6:]
         sides = [
             Side(side.rows, sums[3].to(side.total.dtype), sums[4].to(side.gram.dtype))
             for side, sums in ((left, of_left), (right, of_right))
@@ -225,7 +223,8 @@ class SharedPairs(AllPairs):
         sums = PowerSums(sides[0], sides[0] if left is right else sides[1])
         given = [*of_left[:3], *of_right[:3], *of_left[3:], *of_right[3:]]
         everywhere = weighted_sums(given, num_nodes, num_nodes)
-        return cls(factors, sums, here.diagonal, here.weights, num_nodes, (everywhere, of_nodes))
+        found = everywhere, of_nodes
+        return cls(factors, sums, here.diagonal, here.weights, num_all=num_nodes, found=found)
 
     @property
     def num_nodes(self) -> int:
@@ -234,7 +233,7 @@ class SharedPairs(AllPairs):
 
     def weighted_sums(self) -> tuple[Tensor, Tensor]:
         """Of all processes."""
-        return self.found[0].clone(), self.found[1]
+        return self.found
 
 
 def extended(factors: Factors, halo: Halo, *, gradient: bool = True) -> Factors:

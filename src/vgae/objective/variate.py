@@ -28,6 +28,7 @@ logit and a slope,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -36,9 +37,9 @@ import torch
 from torch import Tensor
 
 from vgae.graph.graph import Graph
-from vgae.ops import Factors, sum_at_pairs
+from vgae.ops import Factors, one_pass, sum_at_pairs
 from vgae.ops.ones import numba_suits
-from vgae.ops.powers import PowerSums
+from vgae.ops.powers import Described, PowerSums, Side, Weighted
 
 MEANS = torch.Size([2, 6])
 FEWEST_PAIRS = 10_000  # in a draw, unless another number is asked for
@@ -57,10 +58,14 @@ class AllPairs:
     sums: PowerSums
     diagonal: Tensor
     weights: tuple[Tensor, Tensor]  # ‖q_i‖² and ‖k_j‖², of which one is the other where k = q
+    described: Described | None = None  # where a kernel has found more along with these
 
     @classmethod
     def of(cls, factors: Factors) -> AllPairs:
         """Of the factors of a step."""
+        if one_pass.is_plain(factors):
+            side, found = Side.described(factors.q)
+            return cls(factors, PowerSums(side, side), found.squares, (found.squares, found.squares), found)
         given = factors.row_bias, factors.column_bias
         biases = factors.weight_of_biases
         wide = torch.promote_types(factors.q.dtype, torch.float32)
@@ -89,25 +94,44 @@ class AllPairs:
     @torch.no_grad()
     def means(self) -> Tensor:
         """E w, E w·s and E w·s² over all pairs of two nodes; the first and the last may be too large by rounding."""
-        exact = 1 - ROUNDING * torch.finfo(self.dtype).eps
         num_pairs = max(1, self.num_nodes * (self.num_nodes - 1))
         everywhere, of_nodes = self.weighted_sums()
-        everywhere[::2] -= exact * of_nodes[::2]
-        everywhere[1] -= of_nodes[1]
-        return everywhere / num_pairs
+        return (everywhere - _almost_all(self.dtype, everywhere.device) * of_nodes) / num_pairs
 
     def weighted_sums(self) -> tuple[Tensor, Tensor]:
-        """Σ w, Σ w·s and Σ w·s² over all pairs, and over those of a node with itself; the first may be changed."""
-        return self.sums.weighted(*self.weights), self.of_nodes()
+        """Σ w, Σ w·s and Σ w·s² over all pairs, and over those of a node with itself."""
+        return self.sums.weighted(self.of_rows(), self.of_columns()), self.of_nodes()
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether rows are columns, and weigh the same."""
+        return self.sums.left is self.sums.right and self.weights[0] is self.weights[1]
+
+    def of_rows(self) -> Weighted:
+        """Sums over the rows with their weights."""
+        return self.sums.left.weighted(self.weights[0]) if self.described is None else self.described.weighted
+
+    def of_columns(self) -> Weighted | None:
+        """The same over the columns, None where these are the rows."""
+        return None if self.mirrored else self.sums.right.weighted(self.weights[1])
 
     def of_nodes(self) -> Tensor:
         """Σ w, Σ w·s and Σ w·s² over the pairs of a node with itself."""
+        if self.described is not None:
+            return self.described.of_nodes
         s = self.diagonal.detach()
         if numba_suits(self.factors.q):
             found: Tensor = import_module("vgae.ops.draw_kernels").weighted_sums(*self.weights, s.to(self.dtype))
             return found
         weight, s = (self.weights[0] + self.weights[1]).double(), s.double()
         return torch.stack([weight.sum(), weight @ s, weight @ (s * s)])
+
+
+@cache
+def _almost_all(dtype: torch.dtype, device: torch.device) -> Tensor:
+    """What is taken off of sums that must not become too small by rounding, and, in the middle, of one that may."""
+    exact = 1 - ROUNDING * torch.finfo(dtype).eps
+    return torch.tensor([exact, 1.0, exact], dtype=torch.float64, device=device)
 
 
 class ControlVariate:
@@ -147,7 +171,7 @@ class ControlVariate:
     def take(self, moments: Tensor, num_pairs: int) -> None:
         """Take the means by the sums over the two halves of a draw of so many pairs."""
         for mean, sums, number in zip(self.means, moments, ((num_pairs + 1) // 2, num_pairs // 2), strict=True):
-            mean.copy_(sums / max(1, number))
+            torch.div(sums, max(1, number), out=mean)
 
     @torch.no_grad()
     def coefficients(self, known: AllPairs) -> tuple[Tensor, Tensor]:
@@ -183,14 +207,9 @@ def moments_of(
     return torch.stack([basis[:, half::2] @ weight[half::2] for half in (first % 2, 1 - first % 2)])
 
 
-def _fitted(means: Any, over_all: Any, trust: float, library: Any) -> tuple[Any, Any]:
+def _fitted(halves: Any, over_all: Any, trust: float, library: Any) -> tuple[Any, Any]:
     """a and b by the means of either half of a draw and those over all pairs, arrays of NumPy's or PyTorch's."""
-    where, isfinite, isnan = library.where, library.isfinite, library.isnan
-    all_w, all_ws, all_wss = over_all
-    w, ws, wss, with_level, wps, _ = (means[0] + means[1]) / 2
-    middle = ws / w
-    with_slope, spread = wps - middle * with_level, wss - middle * ws
-    all_spread = all_wss - 2 * middle * all_ws + middle**2 * all_w
+    where = library.where
 
     def shrinkage(in_draw: Any, in_all: Any) -> Any:
         """1, or where there is far more than the draw has seen, the share that it has."""
@@ -199,16 +218,21 @@ def _fitted(means: Any, over_all: Any, trust: float, library: Any) -> tuple[Any,
     def at_most_one(share: Any) -> Any:
         return where(share > 1, 1.0, share)
 
+    all_w, all_ws, all_wss = over_all
+    w, ws, wss, with_level, wps, _ = (halves[0] + halves[1]) / 2
+    middle = ws / w
+    with_slope, spread = wps - middle * with_level, wss - middle * ws
+    all_spread = all_wss - 2 * middle * all_ws + middle**2 * all_w
     level = trust * with_level / w * shrinkage(w, all_w)
     slope = trust * with_slope / spread * shrinkage(spread, all_spread)
     slope = where(spread > LEAST_SPREAD * wss, slope, 0.0)
     cost = level**2 * all_w + 2 * level * slope * (all_ws - middle * all_w) + slope**2 * all_spread
-    w, ws, wss, with_level, wps, plain = means.T  # of each half
-    spread = wss - 2 * middle * ws + middle**2 * w
-    gained = level * with_level * at_most_one(all_w / w)
-    seen = all_spread / spread
-    gained = gained + slope * (wps - middle * with_level) * at_most_one(where(isnan(seen), 1.0, seen))
-    pays = (plain - 2 * gained + cost <= plain / WORTH).all() & isfinite(cost)
+    pays = library.isfinite(cost)
+    for w, ws, wss, with_level, wps, plain in halves:
+        seen = all_spread / (wss - 2 * middle * ws + middle**2 * w)
+        gained = level * with_level * at_most_one(all_w / w)
+        gained = gained + slope * (wps - middle * with_level) * at_most_one(where(library.isnan(seen), 1.0, seen))
+        pays = pays & (plain - 2 * gained + cost <= plain / WORTH)
     return where(pays, level - slope * middle, 0.0), where(pays, slope / 2, 0.0)
 
 

@@ -26,6 +26,7 @@ from vgae.model.encoders import EncoderCost
 from vgae.objective.partition import BatchOptions
 from vgae.objective.variate import num_pairs_for
 from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON, SHORTEST_FOR_NUMBA, WIDEST_FOR_TRITON
+from vgae.ops.one_pass import LARGEST
 from vgae.ops.ones import BLOCK
 
 INT, FLOAT = 8, 4  # bytes of an index and of a number
@@ -38,6 +39,7 @@ INTS_PER_DRAW = 6  # its number, as drawn and rounded, its ends, and these in th
 # Columns for each latent dimension on the way back: sums by row, what they are multiplied by, sums of gradients; with
 # noise also the terms of the KL and of σ, fewer where one kernel has both.
 RETURNED, RETURNED_WITH_NOISE, RETURNED_WITH_DRAWS = 4.0, 9.5, {"exact": 8.0, "sampled": 4.0}
+SAVED_IN_ONE_PASS = 1.5  # of these columns, where one gradient is added to by all sums (vgae.ops.one_pass)
 TIMES_MOVED = 6  # a number that a decoder holds for a pair: written and read, forward and back
 # The C library keeps freed blocks of up to 32 MB for later, so that the heap has gaps: up to half as much again as is
 # held, as measured, but no more than a few such blocks.
@@ -300,15 +302,23 @@ class Workload:
         activations = FLOAT * self.num_nodes * (self.encoder.held + self.latent_dim + drawn) + self._dropped()
         if not self.by_rows(objective):
             return activations + self._pair_by_pair()
+        in_one_pass = objective == "sampled" and kernels == "numba" and self._in_one_pass
         columns = RETURNED_WITH_DRAWS[objective] if together else RETURNED_WITH_NOISE if noise else RETURNED
+        columns -= SAVED_IN_ONE_PASS if in_one_pass else 0
         returned = FLOAT * self.num_nodes * self.latent_dim * columns
         if kernels is None:  # slopes of all entries, or factors of a block of them
             gathered = min(BLOCK, self.entries) * (3 * self.latent_dim + 6)
             returned = max(returned, FLOAT * (self.entries + gathered))
         if objective == "exact":
             return activations + max(self._sweep(kernels), returned)  # one after the other
-        pair = INTS_PER_DRAW * INT if kernels else FLOAT * (4 * self.latent_dim + 3) + 2 * INT
+        in_ints = INT * (1 if in_one_pass else INTS_PER_DRAW)
+        pair = in_ints if kernels else FLOAT * (4 * self.latent_dim + 3) + 2 * INT
         return activations + returned + self.num_negatives * pair
+
+    @property
+    def _in_one_pass(self) -> bool:
+        """Whether a step of the sampled objective takes one pass over its draw, where there are kernels."""
+        return self.composition.decoder.name == "inner_product" and self.num_nodes * self.latent_dim <= LARGEST
 
     @property
     def _draws_with_kl(self) -> bool:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from vgae.machine import num_threads
 from vgae.ops.numba_tools import compiled, in_threads
 
 Indices = npt.NDArray[Any]
@@ -65,7 +66,7 @@ def zeros_at(chosen: Tensor, starts: Tensor, columns: Tensor, width: int) -> Ten
         for part in parts:
             _find_zeros(*given, part * PART, min((part + 1) * PART, len(chosen)), pairs)
 
-    in_threads(work, min(torch.get_num_threads(), num_parts))
+    in_threads(work, min(num_threads(), num_parts))
     return torch.from_numpy(pairs).T
 
 
@@ -118,7 +119,7 @@ def weighted_moments(pairs: Tensor, logits: Tensor, weights: tuple[Tensor, Tenso
     rows, columns = (weight.detach().numpy() for weight in weights)
     num_parts = max(1, -(-len(s) // PART))
     sums = np.zeros((num_parts, 2, 6))
-    threads = min(torch.get_num_threads(), num_parts)
+    threads = min(num_threads(), num_parts)
     parts = iter(range(num_parts))
 
     def work(_: int) -> None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from vgae.machine import num_threads
 from vgae.ops.numba_tools import (
     LANES,
     add_scaled,
@@ -49,7 +50,7 @@ THIRD, FIFTH, SEVENTH, NINTH, ELEVENTH, THIRTEENTH = (f32(1 / odd) for odd in ra
 
 
 @compiled("contract")
-def _exponentials(s: Array, num: int, out: Array) -> None:
+def exponentials(s: Array, num: int, out: Array) -> None:
     """exp(-|s|), as 2ⁿ·2ʳ with n whole and |r| ≤ ½."""
     for j in range(num):
         y = -abs(s[j]) * LOG2_E
@@ -78,7 +79,7 @@ def _slopes(s: Array, e: Array, num: int, counted: Array, ab: Array, out: Array)
 
 
 @compiled("contract", "reassoc", "nsz")
-def _sum_of_values(s: Array, e: Array, num: int, counted: Array, ab: Array) -> float:
+def sum_of_values(s: Array, e: Array, num: int, counted: Array, ab: Array) -> float:
     """Σ of what entries add: softplus(s) = max(s, 0) + log(1 + e), and log(1 + e) = 2 artanh(e / (2 + e))."""
     total = 0.0
     for j in range(num):
@@ -115,7 +116,8 @@ def _row_of(starts: Indices, entry: int) -> int:
 def _sum_parts(
     pattern: tuple[Indices, Indices, Array],  # starts, columns, labels; no labels: all the same
     factors: tuple[Array, Array, Array, Array],  # left, right, and their biases, if any
-    numbers: Array,  # a, b, the weight of ones, that of the diagonal, the label where there are none
+    numbers: Array,  # a, b, the weight of ones, that of the diagonal, the label where there are none, and how often
+    # sums by row are added
     flags: tuple[bool, bool, bool],  # whether zeros count, and what is asked for: value, gradient
     parts: tuple[int, int],
     sums: tuple[Array, Doubles, Array, Doubles],  # by row, and of rows that began in an earlier part
@@ -176,9 +178,9 @@ def _sum_parts(
             num = stop - at
             if len(logits):
                 logits[at:stop] = s[:num]
-            _exponentials(s, num, e)
+            exponentials(s, num, e)
             if value:
-                total += _sum_of_values(s, e, num, counted, numbers)
+                total += sum_of_values(s, e, num, counted, numbers)
             if gradient:
                 _slopes(s, e, num, counted, numbers, g)
             entry = at
@@ -200,12 +202,12 @@ def _sum_parts(
                     if row == first:
                         carried_sums[part] += of_row
                         for f in range(0, width, LANES):
-                            add_scaled(carried, part * width + f, f32(1), here, f)
+                            add_scaled(carried, part * width + f, numbers[5], here, f)
                     else:
                         if len(row_sums):
                             row_sums[row] += of_row
                         for f in range(0, width, LANES):
-                            add_scaled(by_row, row * width + f, f32(1), here, f)
+                            add_scaled(by_row, row * width + f, numbers[5], here, f)
                 entry = until
                 if entry == starts[row + 1]:
                     row += 1
@@ -235,13 +237,13 @@ def sums_of(
     """One pass over the rows: the value, the sums by row of g_ij·right_j and of g_ij, and the logits."""
     left, right, left_bias, right_bias = factors
     as_zeros, value, gradient, with_logits = asked
-    starts, columns, labels = pattern[0].numpy(), pattern[1].numpy(), _given(pattern[2])
+    starts, columns, labels = pattern[0].numpy(), pattern[1].numpy(), or_empty(pattern[2])
     weight, diagonal_weight, label = numbers
-    wide = _padded(left)
-    arrays = wide, wide if right is left else _padded(right), _given(left_bias), _given(right_bias)
-    given = np.array([*parabola.tolist(), weight, diagonal_weight, label], f32)
+    wide = padded(left)
+    arrays = wide, wide if right is left else padded(right), or_empty(left_bias), or_empty(right_bias)
+    given = np.array([*parabola.tolist(), weight, diagonal_weight, label, 1], f32)
     logits = zeros(len(columns) if with_logits else 0)
-    found = _sum_rows((starts, columns, labels), arrays, given, (as_zeros, value, gradient), logits)
+    found = sum_rows((starts, columns, labels), arrays, given, (as_zeros, value, gradient), logits)
     return (
         torch.tensor(found.total if value else np.nan, dtype=torch.float64),
         torch.from_numpy(found.by_row[:, : left.shape[1]]),
@@ -250,34 +252,37 @@ def sums_of(
     )
 
 
-def _given(given: Tensor | None) -> Array:
+def or_empty(given: Tensor | None) -> Array:
+    """An array of what is given, empty where nothing is."""
     return np.empty(0, f32) if given is None else np.ascontiguousarray(given.detach().numpy())
 
 
-def _sum_rows(
+def sum_rows(
     pattern: tuple[Indices, Indices, Array],
     factors: tuple[Array, Array, Array, Array],
     numbers: Array,
     flags: tuple[bool, bool, bool],
     logits: Array,
+    onto: Array | None = None,
 ) -> RowSums:
-    """One pass over all entries, as `_sum_parts` has them; factors are padded."""
+    """One pass over all entries, as `_sum_parts` has them, with padded factors; sums by row are added `onto` others."""
     height, width = factors[0].shape
     num_parts = _num_parts(len(pattern[1]))
     counted = height if len(factors[2]) or len(factors[3]) else 0  # where a bias wants to know
-    sums = zeros(height, width), np.zeros(counted), zeros(num_parts, width), np.zeros(num_parts)
+    by_row = zeros(height, width) if onto is None else onto
+    sums = by_row, np.zeros(counted), zeros(num_parts, width), np.zeros(num_parts)
     totals = np.zeros(num_parts)
     _share_parts(
         lambda parts: _sum_parts(pattern, factors, numbers, flags, parts, sums, totals, logits),
         num_parts,
         2 * width * len(pattern[1]),
     )
-    by_row, row_sums, carried, carried_sums = sums
+    _, row_sums, carried, carried_sums = sums
     _join(pattern[0], carried, carried_sums, by_row, row_sums)
     return RowSums(float(totals.sum()), by_row, row_sums)
 
 
-def _padded(given: Tensor) -> Array:
+def padded(given: Tensor) -> Array:
     """Rows as the kernels need them: contiguous, with zeros up to a multiple of LANES columns."""
     array: Array = given.detach().numpy()
     width = -(-array.shape[1] // LANES) * LANES
@@ -305,7 +310,7 @@ def _join(starts: Indices, carried: Array, carried_sums: Doubles, by_row: Array,
 
 def _share_parts(work: Callable[[tuple[int, int]], None], num_parts: int, num_moved: int) -> None:
     """All parts, a few at a time, by whichever thread is free: which one it is has no say in the result."""
-    threads = min(torch.get_num_threads(), max(1, num_moved // ALONE), num_parts)
+    threads = min(num_threads(), max(1, num_moved // ALONE), num_parts)
     if threads <= 1:
         work((0, num_parts))
         return

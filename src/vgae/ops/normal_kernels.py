@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from vgae.machine import num_threads
 from vgae.ops.numba_tools import compiled, in_threads, two_to_the
 from vgae.ops.pages import empty
 
@@ -57,6 +58,25 @@ def _take(source: Array, stride: int, first: int, num_rows: int, width: int, out
 
 
 @compiled("contract")
+def _drawn(m: Array, s: Array, e: Array, noise: Array, z: Array) -> None:
+    """z of a piece, and μ² + σ² - 2 log σ in the place of μ."""
+    for j in range(len(z)):
+        z[j] = m[j] + e[j] * noise[j]
+    for j in range(len(z)):
+        m[j] = m[j] * m[j] + e[j] * e[j] - f32(2) * s[j]
+
+
+@compiled()
+def _add_columns(numbers: Array, num_rows: int, sums: Array) -> None:
+    """The sums over the rows of a piece."""
+    width = len(sums)
+    sums[:] = f32(0)
+    for row in range(num_rows):
+        for f in range(width):
+            sums[f] += numbers[row * width + f]
+
+
+@compiled("contract")
 def _draw(
     given: tuple[Array, Array, Array],  # μ, log σ and noise, each in one row
     strides: tuple[int, int],
@@ -66,22 +86,29 @@ def _draw(
     sums: Doubles,
 ) -> None:
     """z of some rows, and by dimension the sums of μ² + σ² - 2 log σ."""
+    means, log_stds, noise = given
     piece = max(1, PIECE // width)
     size = piece * width
     m, s, e = np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.float32)
+    column_sums = np.empty(width, np.float32)
     for first in range(rows[0], rows[1], piece):
         num_rows = min(piece, rows[1] - first)
         num, begin = num_rows * width, first * width
-        _take(given[0], strides[0], first, num_rows, width, m)
-        _take(given[1], strides[1], first, num_rows, width, s)
+        _take(means, strides[0], first, num_rows, width, m)
+        _take(log_stds, strides[1], first, num_rows, width, s)
         _exponentials(s, num, e)
-        for j in range(num):
-            out[begin + j] = m[j] + e[j] * given[2][begin + j]
-        for j in range(num):
-            m[j] = m[j] * m[j] + e[j] * e[j] - f32(2) * s[j]
-        for row in range(num_rows):
-            for f in range(width):
-                sums[f] += np.float64(m[row * width + f])
+        _drawn(m, s, e, noise[begin : begin + num], out[begin : begin + num])
+        _add_columns(m, num_rows, column_sums)
+        for f in range(width):
+            sums[f] += np.float64(column_sums[f])
+
+
+@compiled("contract")
+def _returned(m: Array, e: Array, noise: Array, of_z: Array, of_kl: Array, of_mean: Array, of_log_std: Array) -> None:
+    """The gradients of a piece in μ and log σ."""
+    for j in range(len(of_z)):
+        of_mean[j] = of_z[j] + of_kl[j] * m[j]
+        of_log_std[j] = of_z[j] * (e[j] * noise[j]) + of_kl[j] * (e[j] * e[j] - f32(1))
 
 
 @compiled("contract")
@@ -94,25 +121,24 @@ def _gradients(
     of_log_std: Array,
 ) -> None:
     """Those of some rows."""
-    width = len(upstream[1])
+    means, log_stds, noise = given
+    of_z, of_kl = upstream
+    width = len(of_kl)
     piece = max(1, PIECE // width)
     size = piece * width
     m, s, e = np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.float32)
     times = np.empty(size, np.float32)
     for row in range(piece):
         for f in range(width):
-            times[row * width + f] = upstream[1][f]
+            times[row * width + f] = of_kl[f]
     for first in range(rows[0], rows[1], piece):
         num_rows = min(piece, rows[1] - first)
         num, begin = num_rows * width, first * width
-        _take(given[0], strides[0], first, num_rows, width, m)
-        _take(given[1], strides[1], first, num_rows, width, s)
+        _take(means, strides[0], first, num_rows, width, m)
+        _take(log_stds, strides[1], first, num_rows, width, s)
         _exponentials(s, num, e)
-        for j in range(num):
-            of_mean[begin + j] = upstream[0][begin + j] + times[j] * m[j]
-        for j in range(num):
-            drawn = e[j] * given[2][begin + j]
-            of_log_std[begin + j] = upstream[0][begin + j] * drawn + times[j] * (e[j] * e[j] - f32(1))
+        part = slice(begin, begin + num)
+        _returned(m, e, noise[part], of_z[part], times, of_mean[part], of_log_std[part])
 
 
 def draw(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -171,4 +197,4 @@ def _share(work: Callable[[int], None], num_parts: int, num_numbers: int) -> Non
         for part in parts:
             work(part)
 
-    in_threads(take, max(1, min(torch.get_num_threads(), num_numbers // ALONE, num_parts)))
+    in_threads(take, max(1, min(num_threads(), num_numbers // ALONE, num_parts)))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from vgae.machine import num_threads
 from vgae.ops.numba_tools import compiled, in_threads, two_to_the, zeros
 from vgae.ops.sums import Sums
 
@@ -345,7 +346,7 @@ def _padded(given: Array, rows: int) -> Array:
 
 def _shares(num_blocks: int, *, symmetric: bool) -> list[npt.NDArray[np.int64]]:
     """Blocks of columns for each thread, dealt out from the last one, which has most tiles if logits are symmetric."""
-    threads = min(torch.get_num_threads(), num_blocks)
+    threads = min(num_threads(), num_blocks)
     shares: list[list[int]] = [[] for _ in range(threads)]
     loads = [0] * threads
     for block in reversed(range(num_blocks)):

@@ -12,6 +12,7 @@ and with a weight u_i + v_j for each pair
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from torch.autograd.function import once_differentiable
 from vgae.ops.factors import Factors
 from vgae.ops.pages import empty, is_large
 
+Weighted = tuple[Tensor, Tensor, Tensor]  # Σ u_i, Σ u_i l_i and Σ u_i l_i l_iᵀ, in double precision
 BLOCK = 2**14  # rows that are scaled at a time on a CPU, so that they stay in its cache
 
 
@@ -42,8 +44,23 @@ class Side:
         with torch.no_grad():
             return cls(rows, rows.sum(dim=0), rows.T @ rows)
 
-    def weighted(self, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The sum of the weights, and the two sums with them, in double precision."""
+    @classmethod
+    def described(cls, rows: Tensor) -> tuple[Side, Described]:
+        """The same by one pass of a kernel for the CPU, which finds more."""
+        kernels, width = import_module("vgae.ops.one_pass_kernels"), rows.shape[1]
+        wide = import_module("vgae.ops.entry_kernels").padded(rows)
+        squares, numbers = kernels.describe(wide)
+        sums, size, found = torch.from_numpy(numbers), wide.shape[1], []
+        for _ in range(2):  # with weights, and without
+            number, total, gram, sums = torch.split(sums, [1, size, size * size, len(sums) - 1 - size - size * size])
+            found += [number[0], total[:width], gram.view(size, size)[:width, :width]]
+        weight, weighted_total, weighted_gram, _, total, gram = found
+        of_rows = weight, weighted_total, weighted_gram
+        side = cls(rows, total.to(rows.dtype), gram.to(rows.dtype))
+        return side, Described(torch.from_numpy(squares), of_rows, sums)
+
+    def weighted(self, weights: Tensor) -> Weighted:
+        """The sum of the weights, and the two sums with them."""
         weights = weights.to(self.rows.dtype)
         size = BLOCK if weights.device.type == "cpu" else max(1, len(weights))
         gram = torch.zeros_like(self.gram, dtype=torch.float64)
@@ -51,6 +68,15 @@ class Side:
             rows = self.rows[first : first + size]
             gram += (weights[first : first + size, None] * rows).T @ rows
         return weights.sum(dtype=torch.float64), (self.rows.T @ weights).double(), gram
+
+
+@dataclass(frozen=True, eq=False)
+class Described:
+    """What rows l_i have beside their sums, with the weights u_i = ‖l_i‖²."""
+
+    squares: Tensor  # u
+    weighted: Weighted
+    of_nodes: Tensor  # Σ w·sⁿ over the pairs of a row with itself, w_i = 2u_i and s_i = u_i, for n = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +121,13 @@ class PowerSums:
         return result
 
     @torch.no_grad()
-    def weighted(self, row_weights: Tensor, column_weights: Tensor) -> Tensor:
-        """Σ_ij w_ij s_ijⁿ for n = 0, 1, 2 and w_ij = u_i + v_j, three numbers in double precision without gradients."""
-        of_rows = self.left.weighted(row_weights)
-        mirrored = self.left is self.right and row_weights is column_weights
-        of_columns = of_rows if mirrored else self.right.weighted(column_weights)
+    def weighted(self, of_rows: Weighted, of_columns: Weighted | None) -> Tensor:
+        """Σ_ij w_ij s_ijⁿ for n = 0, 1, 2 and w_ij = u_i + v_j, three numbers in double precision without gradients.
+
+        Given the weighted sums of either side; None where both sides are the same.
+        """
         left, right = self.left, self.right
-        numbers = [*of_rows, *of_columns, left.total.double(), left.gram, right.total.double(), right.gram]
+        numbers = [*of_rows, *(of_columns or of_rows), left.total.double(), left.gram, right.total.double(), right.gram]
         return weighted_sums(numbers, len(left.rows), len(right.rows))
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from vgae.machine import num_threads
 from vgae.ops.numba_tools import (
     LANES,
     compiled,
@@ -48,7 +49,7 @@ def multiply(starts: Tensor, columns: Tensor, values: Tensor, dense: Tensor, ont
     pattern = starts.numpy(), columns.numpy(), values.detach().numpy()
     rows, given = out.numpy(), dense.detach().contiguous().numpy()
     num_entries = len(columns)
-    threads = min(torch.get_num_threads(), 1 + width * (num_entries + height) // ALONE)
+    threads = min(num_threads(), 1 + width * (num_entries + height) // ALONE)
     if threads == 1:
         _multiply(*pattern, given, rows, 0, height, add)
         return out

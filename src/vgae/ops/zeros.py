@@ -23,11 +23,16 @@ def sample_zeros(ones: Ones, num_pairs: int, generator: torch.Generator) -> Tens
     Where there are no such cells the pairs are of the first node: whoever asks multiplies by the number of zeros.
     """
     device, num_zeros = ones.columns.device, ones.num_zeros
-    places = torch.rand(num_pairs, dtype=torch.float64, generator=generator, device=device)
+    places = draw_places(num_pairs, generator, device)
     if not num_zeros:
         return torch.zeros(num_pairs, 2, dtype=torch.int64, device=device)
     places += torch.arange(num_pairs, device=device)
     return zeros_among(ones, places.mul_(num_zeros / num_pairs).long().clamp_(max=num_zeros - 1))
+
+
+def draw_places(num_pairs: int, generator: torch.Generator, device: torch.device) -> Tensor:
+    """Where in each of M parts a zero is drawn: numbers from U(0, 1)."""
+    return torch.rand(num_pairs, dtype=torch.float64, generator=generator, device=device)
 
 
 def zeros_among(ones: Ones, chosen: Tensor) -> Tensor:

@@ -18,10 +18,14 @@ from vgae.objective.base import Objective
 from vgae.objective.batched import BatchedObjective
 from vgae.objective.exact import ExactObjective
 from vgae.objective.sampled import SampledObjective
+from vgae.objective.workload import Workload
+from vgae.ops.dispatch import HAS_NUMBA, SHORTEST_FOR_NUMBA
 from vgae.parallel.draws import RowGenerator
 from vgae.parallel.shards import Shards
 from vgae.train.job import Job, workload
 from vgae.train.step import Step
+
+MOST_ALONE = 2e7  # numbers that a step moves and for which PyTorch has one thread
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,19 @@ def first_step(job: Job, objective: str, generators: Generators) -> Step:
     inputs = inputs_for(encoder, layout, workload(job).hops_done) if around is None else around.whole()
     model = config.composition.build(job.input_dim, generators.weights).to(device)
     model.decoder.begin(config.log_odds(job.labels))
-    return Step(model, inputs, _make_objective(job, model, objective, around), generators.noise, config)
+    made = _make_objective(job, model, objective, around)
+    return Step(model, inputs, made, generators.noise, config, small=is_small(workload(job), objective, device))
+
+
+def is_small(work: Workload, objective: str, device: torch.device) -> bool:
+    """Whether PyTorch is better off with one thread in a step, because it has small operations alone.
+
+    What takes longest is done by kernels of our own, which have their own threads; without these it may gain by
+    PyTorch's.
+    """
+    by_kernels = work.control_variate if objective == "sampled" else HAS_NUMBA and work.num_nodes >= SHORTEST_FOR_NUMBA
+    in_parts = work.batch is not None
+    return device.type == "cpu" and by_kernels and not in_parts and work.numbers_moved(objective) <= MOST_ALONE
 
 
 def _make_objective(job: Job, model: AutoEncoder, objective: str, neighbourhoods: Neighbourhoods | None) -> Objective:

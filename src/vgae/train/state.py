@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vgae.machine import num_threads
 from vgae.model.autoencoder import AutoEncoder
 from vgae.objective.cost import Choice
 from vgae.objective.partition import STATE
@@ -128,7 +129,7 @@ class Progress:
         self.step, self.best, self.choice, self.started = step, best, choice, started
         self.iteration = 0
         self.history: list[LogEntry] = []
-        self.threads = torch.get_num_threads()
+        self.threads = num_threads()
 
     @property
     def seconds(self) -> float:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 
+from vgae.machine import in_one_thread
 from vgae.model.autoencoder import AutoEncoder
 from vgae.model.inputs import EncoderInputs
 from vgae.model.priors import Prior
@@ -35,6 +38,8 @@ class Step:
         generator: torch.Generator,
         config: Config,
         shared: SharedGradients | None = None,
+        *,
+        small: bool = False,
     ) -> None:
         self.model, self.inputs, self.objective, self.generator = model, inputs, objective, generator
         on_gpu = generator.device.type == "cuda"
@@ -42,8 +47,9 @@ class Step:
             weights.data = pages.moved(weights.data)
         self.optimizer = Adam(model.named_parameters(), config.learning_rate)
         self.shared = shared  # in a group of processes
-        small = inputs.num_nodes <= cost.LARGEST_RECORDED
-        self.recordable = on_gpu and small and config.batch_size is None and shared is None
+        self.small = small  # so that operations of PyTorch's are done before a second thread has begun
+        recordable = inputs.num_nodes <= cost.LARGEST_RECORDED and config.batch_size is None and shared is None
+        self.recordable = on_gpu and recordable
         self.stream = torch.cuda.Stream(generator.device) if self.recordable else None  # type: ignore[no-untyped-call]
         self.recorded: dict[bool, tuple[torch.cuda.CUDAGraph, LossTerms]] = {}
         self.has_run: set[bool] = set()
@@ -62,7 +68,8 @@ class Step:
         if iteration == self.warm_up + 1:
             self._begin_prior()
         if not self.recordable:
-            return self._step(value)
+            with in_one_thread() if self.small else nullcontext():
+                return self._step(value)
         if self.num_steps <= WARM_UP or value not in self.has_run:
             self.has_run.add(value)
             torch.cuda.synchronize(self.generator.device)
