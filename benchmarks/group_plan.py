@@ -41,6 +41,7 @@ from vgae.objective.cost import Rates, duration, memory_on
 from vgae.objective.group_cost import GroupWorkload, random_shares, shares_of
 from vgae.objective.workload import Workload
 from vgae.parallel.group import Group
+from vgae.parallel.memory import SharedMemory
 from vgae.train.callbacks import Checkpointer
 from vgae.train.config import Config
 from vgae.train.job import Job, workload
@@ -95,16 +96,17 @@ def count(group: Group | None, num_nodes: int, objective: str) -> Counted:
     seconds = (time.process_time() - started) / STEPS
     sent = [0.0]
 
-    def counting(name: str) -> Any:
-        function = getattr(dist, name)
+    def counting(name: str, owner: Any = dist) -> Any:
+        function = getattr(owner, name)
 
         def counted(*given: Any, **options: Any) -> Any:
             sent[0] += going(name, given, dist.get_rank(), dist.get_world_size())
             return function(*given, **options)
 
-        return patch.object(dist, name, counted)
+        return patch.object(owner, name, counted)
 
-    with counting("all_to_all_single"), counting("all_gather"), counting("batch_isend_irecv"):
+    by_gloo = counting("all_to_all_single"), counting("all_gather"), counting("batch_isend_irecv")
+    with by_gloo[0], by_gloo[1], by_gloo[2], counting("send", SharedMemory):
         step(2 * STEPS + 1, value=False)
     return Counted(bounds, sent[0], grown, seconds)
 
@@ -113,6 +115,8 @@ def going(name: str, given: Any, rank: int, size: int) -> float:
     """Bytes that a call sends to other processes."""
     if name == "batch_isend_irecv":
         return float(sum(each.tensor.nbytes for each in given[0] if each.op is dist.isend))
+    if name == "send":
+        return float(sum(end - begin for other, (begin, end) in enumerate(given[2]) if other != rank))
     tensor = given[1]
     if name == "all_gather":
         return float((size - 1) * tensor.nbytes)

@@ -1,4 +1,4 @@
-"""Real processes that talk by gloo over the loopback: started once for each size, each runs all that it is asked.
+"""Real processes that talk by shared memory or by gloo: started once for each size, each runs all that it is asked.
 
 They are forked from a server that has imported torch and vgae and has no threads yet, because importing them takes
 longer than all that is tested.
@@ -20,13 +20,17 @@ import torch
 import torch.distributed as dist
 
 from vgae.parallel.group import Group
+from vgae.parallel.memory import VARIABLE
 
+BY_GLOO = 3  # processes that talk as those of several machines do
 PATIENCE = 120.0  # seconds for whatever is asked
 
 
 def serve(pipe: Connection, rank: int, size: int, meeting: str) -> None:
     """What a process does: join the group, then whatever comes through the pipe."""
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    if size == BY_GLOO:
+        os.environ[VARIABLE] = "0"
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo", init_method=f"file://{meeting}", rank=rank, world_size=size, timeout=timedelta(seconds=PATIENCE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,6 +13,7 @@ import torch.distributed as dist
 from vgae.graph.graph import Graph
 from vgae.objective import group_cost, sharded
 from vgae.parallel.group import Group
+from vgae.parallel.memory import SharedMemory
 from vgae.train.callbacks import Checkpointer
 from vgae.train.config import Config
 from vgae.train.job import Job
@@ -22,7 +23,7 @@ from vgae.train.together import Together
 
 
 class Counter:
-    """Counts the bytes that go to other processes by the functions of torch.distributed, which do what they do."""
+    """Counts the bytes that go to other processes, by torch.distributed or shared memory, which do what they do."""
 
     def __init__(self, group: Group) -> None:
         self.group, self.sent = group, 0.0
@@ -34,6 +35,7 @@ class Counter:
                 ("batch_isend_irecv", lambda ops: sum(_size(each.tensor) for each in ops if each.op is dist.isend)),
             )
         ]
+        self.patches.append(patch.object(SharedMemory, "send", self._counting(SharedMemory.send, self._shared)))
 
     def _all_to_all(self, _: Any, tensor: torch.Tensor, received: Any = None, sent: Any = None) -> float:
         del received
@@ -41,6 +43,9 @@ class Counter:
             return 0.0
         share = 1 / self.group.size if sent is None else sent[self.group.rank] / len(tensor)
         return (1 - share) * _size(tensor)
+
+    def _shared(self, memory: SharedMemory, _: torch.Tensor, bounds: Sequence[tuple[int, int]]) -> float:
+        return float(sum(end - begin for rank, (begin, end) in enumerate(bounds) if rank != memory.rank))
 
     def _counting(self, function: Callable[..., Any], count: Callable[..., float]) -> Callable[..., Any]:
         def counted(*given: Any, **options: Any) -> Any:

@@ -166,7 +166,9 @@ def test_ranges_of_nodes_cover_all_and_cost_about_the_same(costs: list[float], s
 
 
 @pytest.mark.parametrize("piece", [64, 2**20])
-@pytest.mark.parametrize(("num_rows", "width"), [(1, 1), (3, 5), (2, 16), (100, 16), (333, 7), (70, 1), (16, 17)])
+@pytest.mark.parametrize(
+    ("num_rows", "width"), [(1, 1), (3, 5), (2, 16), (100, 16), (333, 7), (70, 1), (16, 17), (19, 7), (69, 1)]
+)
 def test_rows_of_a_draw_are_those_of_the_whole_draw(
     num_rows: int, width: int, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,8 +62,8 @@ class RowGenerator(torch.Generator):
         if out.is_meta:
             return out
         flat, first = out.view(-1), rows.start * width
-        room = torch.empty(min(PIECE + TOGETHER, num_rows * width + TOGETHER), dtype=dtype)
-        for begin, end in _pieces(num_rows * width):
+        room = torch.empty(min(PIECE + TOGETHER, num_rows * width) + TOGETHER, dtype=dtype)
+        for begin, end in _pieces(num_rows * width, first, first + len(flat)):
             low, high = max(begin, first), min(end, first + len(flat))
             if low < high:
                 drawn = fill(room[: end - begin], generator=self)
@@ -77,11 +77,12 @@ class RowGenerator(torch.Generator):
         return out
 
 
-def _pieces(total: int) -> Iterator[tuple[int, int]]:
-    """Where pieces of a draw begin and end."""
+def _pieces(total: int, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Where pieces of a draw begin and end, so that few numbers are in one with those from the first to the last."""
+    cuts = [number // TOGETHER * TOGETHER for number in (first, last + TOGETHER - 1)]
     begin = 0
     while begin < total:
-        end = begin + PIECE
+        end = min([begin + PIECE, *(cut for cut in cuts if cut > begin)])
         if total - end < TOGETHER:
             end = total
         yield begin, end

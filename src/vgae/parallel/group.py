@@ -2,7 +2,8 @@
 
 A group is made of what `torch.distributed` knows: a group of processes that is there already, or the environment that
 `torchrun` sets. Messages go by gloo between CPUs and by NCCL between GPUs; where several processes share a GPU, which
-NCCL refuses, by gloo and the memory of the host.
+NCCL refuses, by gloo and the memory of the host. On the CPUs of one machine, exchanges and sums, which are most of what
+is said in a step, go by memory that the processes share (vgae.parallel.memory).
 
 Every process of a group has to call the same methods in the same order. Sums are added up in the order of the ranks, so
 that all processes have the same bits, and the same number of processes has them every time.
@@ -12,9 +13,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
+from itertools import accumulate, pairwise
+from math import prod
 from typing import Any
 
 import torch
@@ -22,6 +27,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from vgae.errors import InputError
+from vgae.parallel.memory import NOWHERE, SharedMemory, can_share
 
 TIMEOUT = 600.0  # seconds that a process waits for the others
 SMALL = 2**18  # bytes that every process sends whole to all others, because dividing them would take longer
@@ -32,27 +38,40 @@ VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # that torchru
 class Pending:
     """A message under way."""
 
-    works: Sequence[Any]
+    works: Sequence[Callable[[], object]]  # each waits for a part of it
     received: Tensor
     sent: Tensor  # kept until it has left
     device: torch.device
 
     def wait(self) -> Tensor:
         """What was received, when it is there, on the group's device."""
-        for work in self.works:
-            work.wait()
+        for wait in self.works:
+            wait()
         return self.received.to(self.device)
 
 
 class Group:
     """The processes of a training: this one's rank, how many there are, and the device that this one computes on."""
 
-    def __init__(self, device: torch.device | str = "cpu") -> None:
+    def __init__(self, device: torch.device | str = "cpu", timeout: float = TIMEOUT) -> None:
         if not dist.is_initialized():
             raise InputError("There is no group of processes; start them with torchrun, and use Group.started.")
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.device = torch.device(device)
         self._on_host = self.device.type != "cpu" and dist.get_backend() != "nccl"
+        self._memory: SharedMemory | None = None
+        if self.size > 1 and self.device.type == "cpu":
+            self._memory = self._shared_memory(timeout)
+
+    def _shared_memory(self, timeout: float) -> SharedMemory | None:
+        """Memory for messages, if all processes are on one machine that can share it."""
+        memory = SharedMemory(self.rank, self.size, timeout) if can_share() else None
+        address = NOWHERE if memory is None else memory.address
+        found = self._gathered(torch.tensor(address)).tolist()
+        failed = self.any(memory is None or not memory.meet(found))
+        if failed and memory is not None:
+            memory.close()
+        return None if failed else memory
 
     @classmethod
     def started(cls, device: str = "auto", *, timeout: float = TIMEOUT, store: Any = None) -> Group:
@@ -74,7 +93,7 @@ class Group:
             if store is not None:
                 place = {"store": store, "rank": int(os.environ["RANK"]), "world_size": int(os.environ["WORLD_SIZE"])}
             dist.init_process_group(backend, timeout=timedelta(seconds=timeout), **place)
-        return cls(on)
+        return cls(on, timeout)
 
     @property
     def is_first(self) -> bool:
@@ -83,7 +102,15 @@ class Group:
 
     def close(self) -> None:
         """Leave the group; nothing can be said in it afterwards."""
+        if self._memory is not None:
+            self._memory.close()
         dist.destroy_process_group()
+
+    def leave(self) -> None:
+        """Say no more, so that whoever waits for a message learns that none will come; this process goes on."""
+        if self._memory is not None:
+            self._memory.leave()
+        threading.Thread(target=dist.destroy_process_group, daemon=True).start()
 
     def barrier(self) -> None:
         """Wait until all are here."""
@@ -99,8 +126,7 @@ class Group:
         # Each process adds up one part, and tells the others.
         part = -(-flat.numel() // self.size)
         padded = torch.nn.functional.pad(flat, (0, part * self.size - flat.numel()))
-        parts = torch.empty_like(padded)
-        dist.all_to_all_single(parts, padded)
+        parts = self.exchange(padded, [part] * self.size, [part] * self.size).wait()
         whole = self._gathered(self._added_up(parts.view(self.size, part))).flatten()
         return whole[: flat.numel()].to(self.device).view(tensor.shape)
 
@@ -135,8 +161,14 @@ class Group:
         """
         outgoing = self._outgoing(rows)
         incoming = outgoing.new_empty(sum(received), *rows.shape[1:])
-        work = dist.all_to_all_single(incoming, outgoing, list(received), list(sent), async_op=True)
-        return Pending((work,), incoming, outgoing, self.device)
+        if self._memory is None:
+            work = dist.all_to_all_single(incoming, outgoing, list(received), list(sent), async_op=True)
+            return Pending((work.wait,), incoming, outgoing, self.device)
+        width = outgoing.element_size() * prod(rows.shape[1:])
+        ends = list(accumulate(sent, initial=0))
+        number = self._memory.send(outgoing, [(begin * width, end * width) for begin, end in pairwise(ends)])
+        take = partial(self._memory.receive, number, torch.split(incoming, list(received)))
+        return Pending((take,), incoming, outgoing, self.device)
 
     def shift(self, rows: Tensor, num_received: int, by: int = 1, *, tag: int = 0) -> Pending:
         """Send rows to the process so many ranks further on the ring, and receive from the one so many before.
@@ -150,7 +182,8 @@ class Group:
             dist.P2POp(dist.isend, outgoing, there, tag=tag),
             dist.P2POp(dist.irecv, incoming, here, tag=tag),
         ]
-        return Pending(dist.batch_isend_irecv(messages), incoming, outgoing, self.device)
+        works = [work.wait for work in dist.batch_isend_irecv(messages)]
+        return Pending(works, incoming, outgoing, self.device)
 
     def share(self, value: Any) -> Any:
         """What the first process has, in all of them: anything that JSON can say; others may give None."""
@@ -177,7 +210,11 @@ class Group:
     def _gathered(self, flat: Tensor) -> Tensor:
         """What all have, one in each row."""
         every = flat.new_empty(self.size, len(flat))
-        dist.all_gather(list(every.unbind()), flat)
+        if self._memory is None:
+            dist.all_gather(list(every.unbind()), flat)
+        else:
+            everything = 0, flat.numel() * flat.element_size()
+            self._memory.receive(self._memory.send(flat, [everything] * self.size), every.unbind())
         return every
 
     def _added_up(self, parts: Tensor) -> Tensor:

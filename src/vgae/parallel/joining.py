@@ -56,6 +56,7 @@ def joined(
     place = Place.here()
     board = Board(place, timeout)
     processes = _meet_all(board, timeout)
+    group: Group | None = None
     with _beating(board, processes, timeout, on_failure):
         try:
             group = Group.started(device, timeout=timeout, store=board.store_of_group())
@@ -65,7 +66,7 @@ def joined(
             if not is_lost(error):
                 post_failure(board, error)
                 if place.keeps_board:
-                    _be_heard(board)
+                    _be_heard(board, group)
                 raise
             raise why_lost(board, error, processes, timeout) from error
     group.close()
@@ -117,9 +118,10 @@ def _beating(
         thread.join()
 
 
-def _be_heard(board: Board) -> None:
+def _be_heard(board: Board, group: Group | None) -> None:
     """Stay until the others have read why this process fails, which keeps the board; they look when it says no more."""
-    threading.Thread(target=dist.destroy_process_group, daemon=True).start()
+    if group is not None:
+        group.leave()
     _wait_for_all(board, "heard", MOMENT)
 
 
