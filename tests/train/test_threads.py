@@ -3,7 +3,9 @@
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,13 +13,15 @@ import torch
 import vgae
 from helpers import message_of
 from vgae.io.json_files import hash_json
-from vgae.machine import num_threads
+from vgae.machine import in_one_thread, num_threads
+from vgae.ops.dispatch import HAS_NUMBA
 from vgae.runs.checkpoint import FolderCheckpointer
 from vgae.runs.fingerprint import Fingerprint
 from vgae.train.callbacks import Callback
 from vgae.train.config import Config
-from vgae.train.job import Job
+from vgae.train.job import Job, workload
 from vgae.train.loop import Trained, train
+from vgae.train.start import is_small
 from vgae.train.state import LogEntry
 
 CONFIG = Config(iterations=6, eval_every=1, hidden_dim=8, latent_dim=4, device="cpu", objective="exact")
@@ -128,3 +132,52 @@ def test_forged_numbers_of_threads_are_refused(tmp_path: Path, graph: vgae.Graph
     interrupt(tmp_path, graph, 1)
     describe(tmp_path, threads)
     assert "damaged (threads" in message_of(lambda: fit(tmp_path, graph, None))
+
+
+class Counting(Callback):
+    """Records how many threads PyTorch has outside of steps."""
+
+    def __init__(self) -> None:
+        self.seen = set[int]()
+
+    def on_log(self, entry: LogEntry) -> None:
+        del entry
+        self.seen.add(torch.get_num_threads())
+
+
+@TWO_CORES
+def test_small_sampled_steps_have_the_same_bits_with_any_number_of_threads(graph: vgae.Graph) -> None:
+    """PyTorch has one thread in them, and sums of our own kernels do not depend on how many they have."""
+    pytest.importorskip("numba")
+    job, found = Job.of(graph, replace(CONFIG, objective="sampled")), []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        callback = Counting()
+        found.append(bits(train(job, callback)))
+        assert callback.seen == {threads} == {torch.get_num_threads()}
+    assert found[0] == found[1]
+
+
+def test_pytorch_has_one_thread_where_its_operations_are_small() -> None:
+    torch.set_num_threads(2)
+    with in_one_thread():
+        assert (torch.get_num_threads(), num_threads()) == (1, 2)
+        with in_one_thread():
+            assert (torch.get_num_threads(), num_threads()) == (1, 2)
+    assert (torch.get_num_threads(), num_threads()) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("num_nodes", "options", "small"),
+    [
+        (2500, {"objective": "sampled"}, True),
+        (2500, {"objective": "exact"}, HAS_NUMBA),  # all pairs are what takes long: with kernels these have threads
+        (500, {"objective": "exact"}, False),  # and without PyTorch's are needed
+        (2500, {"objective": "sampled", "decoder": "mlp"}, False),
+        (2500, {"objective": "sampled", "batch_size": 500}, False),
+        (40_000, {"objective": "sampled"}, False),
+    ],
+)
+def test_which_steps_are_small(num_nodes: int, options: dict[str, Any], small: bool) -> None:
+    job = Job.of(vgae.stochastic_block_model(num_nodes, 4, seed=1), Config(device="cpu", **options))
+    assert is_small(workload(job), options["objective"], torch.device("cpu")) == small
