@@ -19,11 +19,14 @@ if not torch.cuda.is_available():
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 
+gc.disable()  # until all tests are collected: what is loaded for them stays
+
 
 def pytest_collection_finish() -> None:
     """What stays to the end, a million objects and more, is not looked through whenever garbage is collected."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:
