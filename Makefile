@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Every installation is held to the versions that were tried; without, pip may choose a build of torch with gigabytes of CUDA.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint browser bench completion dist try-wheel clean
+.PHONY: demo test lint style browser bench completion dist try-wheel clean
 
 demo: $(STAMP)
 	$(BIN)/vgae train cora --model vgae --out runs/demo --overwrite
@@ -18,13 +18,18 @@ demo: $(STAMP)
 # One process more than there are cores, up to four: some tests wait for browsers and for other processes.
 WORKERS := $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 4 ] && echo $$((n + 1)) || echo 4)
 
-test: lint browser
-	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal -rs
+# Types are checked beside the tests, because that is work for one core; what was found is told at the end.
+test: style browser
+	@mkdir -p build; $(BIN)/mypy >build/types.txt 2>&1 & types=$$!; \
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal -rs; tests=$$?; \
+	wait $$types; types=$$?; cat build/types.txt; exit $$((tests | types))
 
-lint: $(STAMP)
+lint: style
+	$(BIN)/mypy
+
+style: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 # The explorer is tested in a real browser. Where there is none and none can be had, its tests are skipped and say why.
 browser:
@@ -74,8 +79,9 @@ try-wheel: dist
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
+	$(BIN)/python $(PIP_INSTALL) --no-compile "pip>=25"  # older ones take twice as long to choose versions
 	$(BIN)/python $(PIP_INSTALL) --no-compile --editable ".[dev]"
-	$(BIN)/python -W ignore -m compileall -qq -j 0 .venv/lib src || true  # what pip does, on all cores; some are templates
+	$(BIN)/python -W ignore -m compileall -qq -j 0 -x /tests/ .venv/lib src || true  # what pip does, on all cores; some are templates
 	touch $(STAMP)
 
 clean:

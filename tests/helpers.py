@@ -1,7 +1,9 @@
 """What several test files need."""
 
 import os
+import warnings
 from collections.abc import Callable
+from importlib import import_module
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,13 @@ def graph_with(num_nodes: int, links_per_node: int, features: str) -> Graph:
     if features == "sparse":
         matrix = sp.csr_array(matrix)
     return Graph.from_edges(edges, num_nodes=num_nodes, features=matrix)
+
+
+def pyg(kind: str = "Data", **parts: Any) -> Any:
+    """A graph of PyTorch Geometric, which takes seconds to load: only where it is needed."""
+    with warnings.catch_warnings():  # of what it uses itself
+        warnings.simplefilter("ignore")
+        return getattr(import_module("torch_geometric.data"), kind)(**parts)
 
 
 def put_odd(path: Path, kind: str) -> None:

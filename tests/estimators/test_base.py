@@ -11,9 +11,9 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from torch_geometric.data import Data
 
 import vgae
+from helpers import pyg
 from vgae.errors import InputError
 
 ESTIMATORS = [vgae.GAE, vgae.VGAE]
@@ -53,7 +53,7 @@ def test_every_kind_of_graph_gives_the_same_embeddings() -> None:
         "list": [tuple(edge) for edge in edges.tolist()],
         "scipy": sp.csr_array(nx.to_scipy_sparse_array(karate)),
         "networkx": karate,
-        "pyg": Data(edge_index=index, num_nodes=34),
+        "pyg": pyg(edge_index=index, num_nodes=34),
     }
     results = {name: vgae.GAE(iterations=5).fit_transform(form) for name, form in forms.items()}
     for name, result in results.items():

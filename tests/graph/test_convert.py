@@ -1,5 +1,5 @@
-import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import networkx as nx
@@ -12,13 +12,9 @@ import scipy.sparse as sp
 import torch
 from numpy.testing import assert_array_equal
 
-from helpers import message_of
+from helpers import message_of, pyg
 from vgae.graph.cleaning import Cleaning
 from vgae.graph.graph import Graph
-
-with warnings.catch_warnings():  # importing PyTorch Geometric warns of what it uses itself
-    warnings.simplefilter("ignore")
-    from torch_geometric.data import Data, HeteroData
 
 # A house and a chimney without smoke: node 5 has no links.
 NUM_NODES = 6
@@ -70,13 +66,13 @@ class NamedGraph(nx.Graph):  # type: ignore[misc]
         networkx_graph(),
         networkx_graph(nx.MultiGraph),
         networkx_graph(NamedGraph),
-        Data(edge_index=edge_index(LINKS), num_nodes=NUM_NODES),
-        Data(edge_index=edge_index(both_directions()), num_nodes=NUM_NODES),
+        partial(pyg, edge_index=edge_index(LINKS), num_nodes=NUM_NODES),
+        partial(pyg, edge_index=edge_index(both_directions()), num_nodes=NUM_NODES),
     ],
     ids=["csr", "coo", "upper csc", "networkx", "multigraph", "own networkx", "pyg", "pyg both ways"],
 )
 def test_every_kind_of_graph_is_recognised_and_gives_the_same_graph(data: Any) -> None:
-    assert_same_graph(Graph.of(data))
+    assert_same_graph(Graph.of(data() if isinstance(data, partial) else data))
 
 
 @pytest.mark.parametrize("rows", [LINKS, np.array(LINKS), torch.tensor(LINKS)], ids=["list", "array", "tensor"])
@@ -236,7 +232,7 @@ def test_a_networkx_graph_that_lacks_something_is_refused(make: Callable[[Any], 
 
 
 def test_pyg_brings_features_and_labels() -> None:
-    data = Data(x=torch.from_numpy(FEATURES.copy()), edge_index=edge_index(LINKS), y=torch.tensor(LABELS))
+    data = pyg(x=torch.from_numpy(FEATURES.copy()), edge_index=edge_index(LINKS), y=torch.tensor(LABELS))
     graph = Graph.from_pyg(data)
     assert_array_equal(graph.edges, EXPECTED.edges)
     assert_array_equal(graph.features, FEATURES)
@@ -250,33 +246,30 @@ def test_pyg_brings_features_and_labels() -> None:
 
 def test_pyg_features_that_require_gradients_are_detached() -> None:
     features = torch.from_numpy(FEATURES.copy()).requires_grad_()
-    assert_array_equal(Graph.from_pyg(Data(x=features, edge_index=edge_index(LINKS))).features, FEATURES)
+    assert_array_equal(Graph.from_pyg(pyg(x=features, edge_index=edge_index(LINKS))).features, FEATURES)
 
 
 def test_pyg_features_that_are_not_finite_are_refused() -> None:
     features = torch.ones(NUM_NODES, 2)
     features[4, 1] = torch.nan
-    data = Data(x=features, edge_index=edge_index(LINKS))
+    data = pyg(x=features, edge_index=edge_index(LINKS))
     assert "row 4, column 1" in message_of(lambda: Graph.of(data))
 
 
 # --------------------------------------------------------------------------------------------------------- odd corners
 
 
-class OwnData(Data):  # type: ignore[misc]
-    """A user's own kind of PyTorch Geometric graph."""
-
-
 def test_a_subclass_of_pyg_data_is_recognised() -> None:
-    assert_same_graph(Graph.of(OwnData(edge_index=edge_index(LINKS), num_nodes=NUM_NODES)))
+    own = type("OwnData", (type(pyg()),), {})  # a user's own kind of PyTorch Geometric graph
+    assert_same_graph(Graph.of(own(edge_index=edge_index(LINKS), num_nodes=NUM_NODES)))
 
 
 def test_pyg_data_without_links_is_refused() -> None:
-    assert "edge_index" in message_of(lambda: Graph.from_pyg(Data(x=torch.ones(3, 2))))
+    assert "edge_index" in message_of(lambda: Graph.from_pyg(pyg(x=torch.ones(3, 2))))
 
 
 def test_pyg_data_of_several_types_is_refused() -> None:
-    data = HeteroData()
+    data = pyg("HeteroData")
     data["paper"].x = torch.ones(5, 2)
     data["paper", "cites", "paper"].edge_index = edge_index(LINKS)
     for make in (Graph.of, Graph.from_pyg):
@@ -287,19 +280,19 @@ def test_pyg_data_of_several_types_is_refused() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (Data(edge_index=torch.zeros(2, 3)), ["edge_index", "float32", "(2, 3)"]),
-        (Data(edge_index=torch.zeros(2, 3, dtype=torch.complex64)), ["edge_index", "complex64"]),
-        (Data(edge_index=torch.zeros(3, 2, dtype=torch.int64)), ["edge_index", "(3, 2)"]),
-        (Data(edge_index=torch.zeros(3, dtype=torch.int64), num_nodes=3), ["edge_index", "(3,)"]),
-        (Data(edge_index=edge_index(LINKS), x=torch.ones(5, 2).to_sparse()), ["features", "Tensor"]),
-        (Data(edge_index=edge_index(LINKS), x=torch.ones(5, 2).bfloat16()), ["features", "Tensor"]),
-        (Data(edge_index=edge_index(LINKS), x=torch.ones(5, 2) * 1j), ["features", "number"]),
+        (partial(pyg, edge_index=torch.zeros(2, 3)), ["edge_index", "float32", "(2, 3)"]),
+        (partial(pyg, edge_index=torch.zeros(2, 3, dtype=torch.complex64)), ["edge_index", "complex64"]),
+        (partial(pyg, edge_index=torch.zeros(3, 2, dtype=torch.int64)), ["edge_index", "(3, 2)"]),
+        (partial(pyg, edge_index=torch.zeros(3, dtype=torch.int64), num_nodes=3), ["edge_index", "(3,)"]),
+        (partial(pyg, edge_index=edge_index(LINKS), x=torch.ones(5, 2).to_sparse()), ["features", "Tensor"]),
+        (partial(pyg, edge_index=edge_index(LINKS), x=torch.ones(5, 2).bfloat16()), ["features", "Tensor"]),
+        (partial(pyg, edge_index=edge_index(LINKS), x=torch.ones(5, 2) * 1j), ["features", "number"]),
         (5, ["data", "PyTorch Geometric", "5"]),
         (None, ["data", "PyTorch Geometric", "None"]),
     ],
 )
 def test_bad_pyg_data_is_refused(data: Any, words: list[str]) -> None:
-    message = message_of(lambda: Graph.from_pyg(data))
+    message = message_of(lambda: Graph.from_pyg(data() if isinstance(data, partial) else data))
     assert all(word in message for word in words), message
 
 
@@ -343,11 +336,11 @@ def test_a_symmetric_input_counts_each_weight_once_and_any_other_adds_up() -> No
         Graph.from_scipy(sp.triu(matrix), weighted=True),
         Graph.from_networkx(weighted(nx.Graph), weight="weight"),
         Graph.from_pyg(
-            Data(edge_index=edge_index(both_directions()), edge_attr=torch.tensor(WEIGHTS * 2)[:, None], num_nodes=6),
+            pyg(edge_index=edge_index(both_directions()), edge_attr=torch.tensor(WEIGHTS * 2)[:, None], num_nodes=6),
             weight="edge_attr",
         ),
         Graph.from_pyg(
-            Data(edge_index=edge_index(LINKS), edge_weight=torch.tensor(WEIGHTS), num_nodes=6), weight="edge_weight"
+            pyg(edge_index=edge_index(LINKS), edge_weight=torch.tensor(WEIGHTS), num_nodes=6), weight="edge_weight"
         ),
         Graph.from_edges(both_directions(), weights=WEIGHTS * 2),
         Graph.from_frame(pd.DataFrame(LINKS).assign(w=WEIGHTS), weight="w"),
@@ -372,7 +365,7 @@ def test_weights_that_are_missing_or_wrong_are_named() -> None:
     matrix = adjacency()
     matrix[2, 3] = -1
     assert "the entry (2, 3) is -1.0" in message_of(lambda: Graph.from_scipy(matrix, weighted=True))
-    data = Data(edge_index=edge_index(LINKS), num_nodes=NUM_NODES)
+    data = pyg(edge_index=edge_index(LINKS), num_nodes=NUM_NODES)
     assert "has no edge_weight" in message_of(lambda: Graph.from_pyg(data, weight="edge_weight"))
 
 

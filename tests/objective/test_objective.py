@@ -125,14 +125,15 @@ def test_sampled_objective_and_its_gradient_are_unbiased(
     posterior = module.posterior.build(heads)
     weights = Weighting.named(weighting, graph)
     exact = ExactObjective(graph, module, weights, "cpu").at(module, posterior, inputs_of(graph), generator_of())
-    sampled = SampledObjective(graph, module, weights, "cpu", num_negatives=50, control_variate=control_variate)
+    # 100,000 zeros in all; that a control variate has no bias by few zeros at a time is tested in test_variate.py.
+    sampled = SampledObjective(graph, module, weights, "cpu", num_negatives=500, control_variate=control_variate)
     source = generator_of(5)
-    draws = [sampled.at(module, posterior, inputs_of(graph), source) for _ in range(2000)]
+    draws = [sampled.at(module, posterior, inputs_of(graph), source) for _ in range(200)]
     values = torch.stack([terms.total.detach() for terms in draws])
-    assert abs(float(values.mean() - exact.total.detach())) <= 4 * float(values.std()) / 2000**0.5
+    assert abs(float(values.mean() - exact.total.detach())) <= 4 * float(values.std()) / 200**0.5
     gradients = torch.stack([torch.autograd.grad(terms.total, heads["mean"])[0] for terms in draws])
     (expected,) = torch.autograd.grad(exact.total, heads["mean"])
-    deviation = (gradients.mean(dim=0) - expected) / (gradients.std(dim=0) / 2000**0.5)
+    deviation = (gradients.mean(dim=0) - expected) / (gradients.std(dim=0) / 200**0.5)
     # 120 standard normal deviations: their largest, and the mean of their squares.
     assert float(deviation.abs().max()) <= 4.5
     assert float(deviation.square().mean()) == pytest.approx(1, abs=0.5)
