@@ -16,7 +16,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs
 from vgae.graph.split import HeldOut, LinkSplit
 from vgae.io.options import LinkOptions
-from vgae.model.sharded import normalized_rows
+from vgae.model.sharded import normalized_rows, rows_with_loops
 from vgae.parallel import mail
 from vgae.parallel.group import Group
 from vgae.parallel.reading import read_links_in_parts
@@ -49,6 +49,10 @@ class Found:
     num_incident: int
     shards: Shards
     notes: tuple[str, ...]
+    num_arcs: int  # of all, in training
+    undirected_hash: str  # of the training graph without its directions
+    more_undirected: Pairs
+    ones: sp.csr_array  # own rows of A + I, by direction where there is one
 
 
 def read(group: Group, folder: Path, options: dict[str, Any], fractions: dict[str, Any]) -> Found:
@@ -77,6 +81,10 @@ def read(group: Group, folder: Path, options: dict[str, Any], fractions: dict[st
         num_incident=len(own.edges),
         shards=shards,
         notes=part.notes,
+        num_arcs=train_part.num_arcs,
+        undirected_hash=train_part.without_directions().content_hash,
+        more_undirected=more_non_links(train_part.without_directions(), split.val, 0),
+        ones=rows_with_loops(own, shards.own, directed=own.directed),
     )
 
 
@@ -112,3 +120,8 @@ def trained(group: Group, folder: Path, options: dict[str, Any], values: dict[st
     found = train(Job.of(split.train, Config(**values), split.val), group=group)
     history = [(entry.iteration, entry.loss, entry.val_auc) for entry in found.history]
     return history, found.embeddings.numpy(), len(split.train.edges)
+
+
+def trained_twice(group: Group, *given: Any) -> tuple[Any, Any]:
+    """The same training twice."""
+    return trained(group, *given), trained(group, *given)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from vgae.io.recipe import FeatureRecipe
     from vgae.parallel.group import Group
 
-OF_PARTS = ("source", "target", "weight", "delimiter", "header")  # options of a folder that is read in parts
 OF_LINK_TABLES = ("source", "target", "delimiter", "header")  # options that hold for every table of links
+OF_PARTS = (*OF_LINK_TABLES, "weight", "directed")  # options of a folder that is read in parts
 
 
 def _links_help(of: str) -> str:
@@ -150,7 +150,7 @@ def open_graph(given: str, tables: TableOptions, time: str | None = None) -> Ope
 
 
 def can_open_in_parts(given: str, tables: TableOptions) -> bool:
-    """Whether each process of a group can read a part of a graph: a folder of undirected links, and nothing else."""
+    """Whether each process of a group can read a part of a graph: a folder of links, and nothing else."""
     folder = os.path.isdir(given)  # noqa: PTH112 - which is no error for any name
     return given.lower() not in DATASETS and folder and set(given_options(tables)) <= set(OF_PARTS)
 

@@ -231,15 +231,17 @@ class Graph(Linked):
 
         Of the weight of an edge that went both ways, half stays with each of its arcs.
         """
-        if self.directions is None:
-            raise InputError("arcs: the links of this graph have no directions; use with_edges.")
         arcs = check_pairs(arcs, self.num_nodes, "arcs")
-        left = EdgesOfArcs.of(arcs, self._arcs, self.edges, self.directions, self.num_nodes)
-        weights = None if self.weights is None else self.weights[left.places]
-        if weights is not None:
-            weights[left.halved] /= 2
+        left = self.edges_of(arcs)
+        weights = left.weights(self.weights)
         changes = {"edges": frozen(left.edges), "directions": frozen(left.directions), "weights": weights}
         return self._derived(**changes, cleaning=Cleaning(rows_given=len(arcs)))
+
+    def edges_of(self, arcs: Pairs) -> EdgesOfArcs:
+        """Some of a directed graph's own arcs as edges."""
+        if self.directions is None:
+            raise InputError("arcs: the links of this graph have no directions; use with_edges.")
+        return EdgesOfArcs.of(arcs, self._arcs, self.edges, self.directions, self.num_nodes)
 
     def with_links(self, links: Pairs) -> Graph:
         """The same nodes with some of the graph's own links: arcs of a directed graph, else canonical, sorted edges."""

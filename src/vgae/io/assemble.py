@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vgae.errors import InputError
+from vgae.graph.cleaning import Cleaning
 from vgae.graph.given import first_times
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, IntArray, Pairs
@@ -86,12 +87,14 @@ def from_links(table: SourceTable, options: LinkOptions, nodes: Nodes | None = N
     codes, ids = number_ids(columns if nodes is None else (*columns, nodes.table.ids))
     if nodes is not None and nodes.table.is_list:
         codes, ids = _in_order(codes, ids)
-    graph = _graph(origin, codes, ids, weights, options)
-    total = None if weights is None else float(weights[codes[0] != codes[1]].sum())
-    notes = (*table.notes, *ends.notes, *_notes_on_links(graph, weight, total), *_notes_on_sides(table, ends, sides))
+    pairs = np.stack(codes[:2], axis=1)
+    graph = _graph(origin, pairs, ids, weights, options)
+    of_links = weighed(weight, graph, weights, pairs)
+    said = notes_on_links(graph.cleaning, of_links, directed=graph.directed)
+    notes = (*table.notes, *ends.notes, *said, *_notes_on_sides(table, ends, sides))
     if sides is not None:
         graph = graph.with_parts(sides=sides.of_nodes(codes, ids))
-    times = _times_of(table, options, graph, np.stack(codes[:2], axis=1))
+    times = _times_of(table, options, graph, pairs)
     if nodes is None:
         return LoadedGraph(graph, notes, times=times)
     linked = _linked(graph)
@@ -119,13 +122,9 @@ def with_nodes(loaded: LoadedGraph, name: str, nodes: Nodes) -> LoadedGraph:
     return _with_nodes(loaded, Origin(name), nodes, rows, _linked(graph))
 
 
-def _graph(
-    origin: Origin, codes: list[IntArray], ids: AnyArray, weights: FloatArray | None, options: LinkOptions
-) -> Graph:
+def _graph(origin: Origin, pairs: Pairs, ids: AnyArray, weights: FloatArray | None, options: LinkOptions) -> Graph:
     try:
-        graph = Graph.from_edges(
-            np.stack(codes[:2], axis=1), num_nodes=len(ids), weights=weights, directed=options.directed
-        )
+        graph = Graph.from_edges(pairs, num_nodes=len(ids), weights=weights, directed=options.directed)
     except InputError as error:
         raise InputError(f"{origin.name}: {error}") from None
     return graph.with_parts(node_ids=ids)
@@ -215,17 +214,37 @@ def _notes_on_sides(table: SourceTable, ends: Ends, sides: Sides | None) -> tupl
     return () if hint is None else (hint,)
 
 
-def _notes_on_links(graph: Graph, weight: str | None, total: float | None) -> list[str]:
-    """What was assumed about weights, which were so much in all, and about directions."""
+@dataclass(frozen=True)
+class Weighed:
+    """What there is to tell of weights: their column, their range, and what those of links and of rows add up to."""
+
+    name: str
+    least: float
+    most: float
+    of_links: float
+    of_rows: float
+
+
+def weighed(name: str | None, graph: Graph, rows: FloatArray | None, pairs: Pairs) -> Weighed | None:
+    """That of a graph, given the rows that it was made of, in which a node linked to itself does not count."""
+    if name is None or graph.weights is None or rows is None:
+        return None
+    found, of_rows = graph.weights, float(rows[pairs[:, 0] != pairs[:, 1]].sum())
+    of_links = float(found.sum(dtype=np.float64))
+    return Weighed(name, float(found.min(initial=np.inf)), float(found.max(initial=0)), of_links, of_rows)
+
+
+def notes_on_links(cleaning: Cleaning, weights: Weighed | None, *, directed: bool) -> list[str]:
+    """What was assumed about weights and directions."""
     notes = []
-    if graph.weights is not None and total is not None:
-        note = f"weights are {weight}, from {graph.weights.min():.4g} to {graph.weights.max():.4g}"
-        merged = graph.cleaning.duplicates_merged + graph.cleaning.reversed_merged + graph.cleaning.reversed_kept
-        if graph.weights.sum(dtype=np.float64) < 0.75 * total:
+    if weights is not None:
+        note = f"weights are {weights.name}, from {weights.least:.4g} to {weights.most:.4g}"
+        merged = cleaning.duplicates_merged + cleaning.reversed_merged + cleaning.reversed_kept
+        if weights.of_links < 0.75 * weights.of_rows:
             note += ": every link is given in both directions with the same weight, which counts once"
         elif merged:
             note += ": those of merged links are added up"
         notes.append(note)
-    if graph.directed:
+    if directed:
         notes.append("links are directed, from source to target")
     return notes

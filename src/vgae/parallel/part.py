@@ -1,14 +1,14 @@
 """A graph of which each process has some links, and none has all.
 
 Its links, canonical and sorted, lie one process after the other. What a `Graph` says of itself in numbers (nodes,
-edges, its hash) is said of all of it; its `edges` and `weights` are those of this process. For a training they go to
-the processes that have their nodes (`on`): a link between two processes is then in both.
+edges, its hash) is said of all of it; its `edges`, `weights` and `directions` are those of this process. For a training
+they go to the processes that have their nodes (`on`): a link between two processes is then in both.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from vgae.graph.checks import FloatArray
+from vgae.graph.checks import BOTH, DirectionArray, FloatArray
 from vgae.graph.cleaning import Cleaning
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import Pairs
@@ -34,12 +34,14 @@ class Whole:
 
     group: Group
     num_edges: int
+    num_arcs: int
     content_hash: str
+    undirected_hash: str  # without the directions
     ids: OwnIds | None = None
 
 
 class GraphPart(Graph):
-    """The links of a graph that this process has; undirected, without features. Make it with `of_links`."""
+    """The links of a graph that this process has, without features. Make it with `of_links`."""
 
     whole: Whole
     own: range | None = None  # the nodes whose links they are; None: links in their order, each in one process
@@ -51,30 +53,26 @@ class GraphPart(Graph):
         num_nodes: int,
         edges: Pairs,
         weights: FloatArray | None,
+        directions: DirectionArray | None = None,
         *,
         cleaning: Cleaning | None = None,
         ids: OwnIds | None = None,
     ) -> GraphPart:
         """Made by all processes of their links, which are sorted, and before those of the next process."""
         num_edges = sum(counts_of(group, len(edges)))
-        content_hash = group.share(_hash(group, num_nodes, num_edges, edges, weights))
-        given = cleaning or Cleaning(rows_given=num_edges)
-        return cls._made(Whole(group, num_edges, content_hash, ids), None, num_nodes, edges, weights, given)
+        num_both = 0 if directions is None else int(np.count_nonzero(directions == BOTH))
+        num_arcs = 2 * num_edges if directions is None else num_edges + sum(counts_of(group, num_both))
+        content, undirected = group.share(_hashes(group, num_nodes, num_edges, edges, weights, directions))
+        given = cleaning or Cleaning(rows_given=num_edges if directions is None else num_arcs)
+        whole = Whole(group, num_edges, num_arcs, content, undirected, ids)
+        fields = {"num_nodes": num_nodes, "edges": edges, "weights": weights, "directions": directions}
+        return cls._made(whole, None, **fields, cleaning=given)
 
     @classmethod
-    def _made(
-        cls,
-        whole: Whole,
-        own: range | None,
-        num_nodes: int,
-        edges: Pairs,
-        weights: FloatArray | None,
-        cleaning: Cleaning,
-    ) -> GraphPart:
+    def _made(cls, whole: Whole, own: range | None, **fields: Any) -> GraphPart:
         """One that is not checked: of its links there may be none here."""
         made = object.__new__(cls)
-        fields: dict[str, Any] = {"num_nodes": num_nodes, "edges": edges, "weights": weights, "cleaning": cleaning}
-        others = dict.fromkeys(("features", "labels", "node_ids", "directions", "sides"))
+        others = dict.fromkeys(("features", "labels", "node_ids", "sides"))
         for name, value in {**others, **fields, "whole": whole, "own": own}.items():
             object.__setattr__(made, name, value)
         return made
@@ -82,7 +80,13 @@ class GraphPart(Graph):
     def _derived(self, **changes: Any) -> Graph:
         if any(value is not None for value in changes.values()):
             raise TypeError(f"A graph in parts cannot have other {', '.join(changes)}.")
-        return self
+        if "directions" not in changes or not self.directed:
+            return self
+        whole = replace(self.whole, num_arcs=2 * self.num_edges, content_hash=self.whole.undirected_hash)
+        return self._made(whole, self.own, **self._fields() | {"directions": None})
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("num_nodes", "edges", "weights", "directions", "cleaning")}
 
     @property
     def num_edges(self) -> int:
@@ -90,9 +94,14 @@ class GraphPart(Graph):
         return self.whole.num_edges
 
     @property
+    def num_arcs(self) -> int:
+        """How many ordered pairs are linked, in all processes together."""
+        return self.whole.num_arcs
+
+    @property
     def num_links(self) -> int:
-        """The same."""
-        return self.whole.num_edges
+        """How many links there are in all of them, by direction where they have one."""
+        return self.num_arcs if self.directed else self.num_edges
 
     @property
     def content_hash(self) -> str:
@@ -121,24 +130,35 @@ class GraphPart(Graph):
         mail = Mail(self.whole.group, np.concatenate([owners[0], owners[1][across]]))
         edges = mail.send(np.concatenate([self.edges, self.edges[across]]))
         order = np.lexsort((edges[:, 1], edges[:, 0]))
-        weights = self.weights
-        if weights is not None:
-            weights = mail.send(np.concatenate([weights, weights[across]]))[order]
-        return self._made(self.whole, shards.own, self.num_nodes, edges[order], weights, self.cleaning)
+        fields = self._fields() | {"edges": edges[order]}
+        for name, values in (("weights", self.weights), ("directions", self.directions)):
+            if values is not None:
+                fields[name] = mail.send(np.concatenate([values, values[across]]))[order]
+        return self._made(self.whole, shards.own, **fields)
 
     def gathered(self) -> Graph | None:
         """All of the graph, with its ids, in the first process; None in others."""
         group, ids = self.whole.group, self.whole.ids
         edges = collected(group, self.edges)
         weights = None if self.weights is None else collected(group, self.weights)
+        directions = None if self.directions is None else collected(group, self.directions)
         names = None if ids is None else ids.whole()
         if edges is None:
             return None
-        return Graph(self.num_nodes, edges, weights=weights, node_ids=names, cleaning=self.cleaning)
+        return Graph(
+            self.num_nodes, edges, weights=weights, directions=directions, node_ids=names, cleaning=self.cleaning
+        )
 
 
-def _hash(group: Group, num_nodes: int, num_edges: int, edges: Pairs, weights: FloatArray | None) -> str:
-    """What `Graph.content_hash` is of the whole graph, in the first process."""
+def _hashes(
+    group: Group,
+    num_nodes: int,
+    num_edges: int,
+    edges: Pairs,
+    weights: FloatArray | None,
+    directions: DirectionArray | None,
+) -> tuple[str, str]:
+    """What `Graph.content_hash` is of the whole graph, with and without directions, in the first process."""
     digest = hashlib.sha256(f"{num_nodes},{num_edges},0".encode())
     for piece in streamed(group, edges):
         digest.update(piece.astype("<i8").tobytes())
@@ -146,7 +166,12 @@ def _hash(group: Group, num_nodes: int, num_edges: int, edges: Pairs, weights: F
         digest.update(b"weights")
         for piece in streamed(group, weights):
             digest.update(piece.astype("<f4").tobytes())
-    return digest.hexdigest()
+    undirected = digest.hexdigest()
+    if directions is not None:
+        digest.update(b"directions")
+        for piece in streamed(group, directions):
+            digest.update(piece.tobytes())
+    return digest.hexdigest(), undirected
 
 
 def _among(nodes: npt.NDArray[np.int64], own: range) -> npt.NDArray[np.bool_]:

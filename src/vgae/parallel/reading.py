@@ -21,7 +21,7 @@ from vgae.errors import InputError
 from vgae.graph.checks import check_num_nodes
 from vgae.graph.cleaning import Cleaning, simplify
 from vgae.graph.pairs import IntArray, Pairs, canonical
-from vgae.io.assemble import weights_of
+from vgae.io.assemble import Weighed, notes_on_links, weighed, weights_of
 from vgae.io.columns import FloatArray
 from vgae.io.folder import Columns, PieceReader, Stacked, notes_on, pieces_of, shares_of, stack
 from vgae.io.links import Ends, ends_of, wanted_of
@@ -51,12 +51,13 @@ class _Rows:
 
     ends: tuple[pa.ChunkedArray, ...]
     weights: FloatArray | None
+    weight: str | None  # their column, where there are rows
     notes: tuple[str, ...]
     files: list[tuple[str, tuple[str, ...], int]]  # what each file is called and told, and its rows
 
 
 def read_links_in_parts(group: Group, folder: Path, options: LinkOptions) -> ReadPart:
-    """The undirected graph whose links are the rows of a folder of tables, read by all processes together."""
+    """The graph whose links are the rows of a folder of tables, read by all processes together."""
     with enough_memory(folder):
         read = _read(group, folder, options)
         files = [tuple(each) for found in gather_json(group, read.files) for each in found]
@@ -67,21 +68,24 @@ def read_links_in_parts(group: Group, folder: Path, options: LinkOptions) -> Rea
         pairs = np.stack(codes, axis=1)
         mail = Mail(group, ranges_of(group, _links(pairs, num_nodes)))
         weights = None if read.weights is None else mail.send(read.weights)
-        simple = simplify(mail.send(pairs), num_nodes, weights, False, lambda fact: not group.any(not fact))
-        cleaning = _total(group, simple["cleaning"])
+        rows, directed = mail.send(pairs), options.directed
+        simple = simplify(rows, num_nodes, weights, directed, lambda fact: not group.any(not fact))
         merged = simple.get("weights")
         graph = GraphPart.of_links(
             group,
             num_nodes,
             simple["edges"],
             None if merged is None else merged.astype(np.float32),
-            cleaning=cleaning,
+            simple.get("directions"),
+            cleaning=_total(group, simple["cleaning"]),
             ids=ids,
         )
     if not graph.num_edges:
-        raise InputError(f"{folder}: The graph has no links between different nodes ({cleaning}).")
+        raise InputError(f"{folder}: The graph has no links between different nodes ({graph.cleaning}).")
     said = list(dict.fromkeys(note for notes in gather_json(group, read.notes) for note in notes))
-    return ReadPart(graph, (*notes_on(files), *said))
+    of_weights = _weighed(group, weighed(read.weight, graph, read.weights, pairs))
+    on_links = notes_on_links(graph.cleaning, of_weights, directed=graph.directed)
+    return ReadPart(graph, (*notes_on(files), *said, *on_links))
 
 
 def _read(group: Group, folder: Path, options: LinkOptions) -> _Rows:
@@ -108,10 +112,11 @@ def _read(group: Group, folder: Path, options: LinkOptions) -> _Rows:
     found = [table for table in tables if table.data.num_rows]
     if not found:
         nothing = pa.chunked_array([pa.array([], pa.large_string())])
-        return _Rows((nothing, nothing), None if options.weight is None else np.empty(0), (), files)
+        asked = options.weight is not None
+        return _Rows((nothing, nothing), np.empty(0) if asked else None, "" if asked else None, (), files)
     table = SourceTable(Stacked.of(folder, found), stack(found))
     ends: Ends = ends_of(table, options, whole=False)
-    return _Rows(ends.columns, weights_of(table, options, ends)[0], ends.notes, files)
+    return _Rows(ends.columns, *weights_of(table, options, ends), ends.notes, files)
 
 
 def _links(pairs: Pairs, num_nodes: int) -> IntArray:
@@ -119,6 +124,14 @@ def _links(pairs: Pairs, num_nodes: int) -> IntArray:
     low, high = canonical(pairs).T
     found: IntArray = low * num_nodes + high
     return found
+
+
+def _weighed(group: Group, own: Weighed | None) -> Weighed | None:
+    """What there is to tell of the weights of all processes."""
+    if own is None:
+        return None
+    names, least, most, of_links, of_rows = zip(*gather_json(group, astuple(own)), strict=True)
+    return Weighed(next(filter(None, names)), min(least), max(most), sum(of_links), sum(of_rows))
 
 
 def _total(group: Group, own: Cleaning) -> Cleaning:

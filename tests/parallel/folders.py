@@ -1,0 +1,43 @@
+"""Folders of links for several processes to read: names of nodes, files of different lengths, Parquet or CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+NODES = 90
+
+
+def write_parts(folder: Path, columns: dict[str, Any], *, parts: int, parquet: bool = False, seed: int = 0) -> Path:
+    """A table cut into files anywhere; some of them may have no rows."""
+    number = len(next(iter(columns.values())))
+    cuts = np.sort(np.random.default_rng(seed).integers(number + 1, size=parts - 1))
+    folder.mkdir()
+    for part, rows in enumerate(np.split(np.arange(number), cuts)):
+        own = {name: [values[row] for row in rows] for name, values in columns.items()}
+        path = folder / f"part-{part:02}"
+        if parquet:
+            whole = pa.table(columns)
+            pq.write_table(whole.take(pa.array(rows)), path.with_suffix(".parquet"), row_group_size=40)
+            continue
+        lines = [",".join(own), *(",".join(map(str, row)) for row in zip(*own.values(), strict=True))]
+        path.with_suffix(".csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def random_links(names: Callable[[int], Any], *, weights: bool = False, twice: bool = False) -> dict[str, Any]:
+    """Links in all directions, some of them both ways, again, or of a node with itself."""
+    generator = np.random.default_rng(11)
+    ends = (generator.random((500, 2)) ** 2 * NODES).astype(np.int64)
+    back = ends[:, ::-1] if twice else ends[:60, ::-1]
+    ends = np.concatenate([ends, back])
+    columns: dict[str, Any] = {"source": [names(int(i)) for i in ends[:, 0]]}
+    columns["target"] = [names(int(i)) for i in ends[:, 1]]
+    if weights:
+        columns["w"] = np.round(generator.random(len(ends)) * 9 + 0.1, 3).tolist()
+    return columns
