@@ -41,3 +41,23 @@ def random_links(names: Callable[[int], Any], *, weights: bool = False, twice: b
     if weights:
         columns["w"] = np.round(generator.random(len(ends)) * 9 + 0.1, 3).tolist()
     return columns
+
+
+def random_nodes(names: Callable[[int], Any], number: int = NODES, *, gaps: bool = False) -> dict[str, Any]:
+    """Columns of every kind, in an order of their own: numbers, true and false, texts, classes, and names of rows."""
+    generator = np.random.default_rng(5)
+    order = generator.permutation(number)
+    columns: dict[str, Any] = {
+        "node": [names(int(i)) for i in order],
+        "size": np.round(generator.normal(size=number) * 40, 2).tolist(),
+        "active": ["true" if value else "false" for value in generator.random(number) < 0.4],
+        "town": [f"town {value}" for value in generator.integers(40, size=number)],
+        "name": [f"someone {i}" for i in order],
+        "class": [f"class {value}" for value in generator.integers(4, size=number)],
+    }
+    if number <= 1000:  # names of so few would be categories
+        del columns["name"]
+    if gaps:
+        for name in ("size", "active", "town", "class"):
+            columns[name] = ["" if generator.random() < 0.1 else value for value in columns[name]]
+    return columns

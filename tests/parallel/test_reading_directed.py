@@ -88,8 +88,8 @@ def test_parts_are_those_of_the_whole(
 def test_training_on_parts_is_training_on_the_whole(
     processes: Processes, tmp_path: Path, decoder: str, objective: str
 ) -> None:
-    if processes.size == 1:
-        pytest.skip("one process has the whole graph")
+    if processes.size not in (2, 3):
+        pytest.skip("two sizes tell, and one process has the whole graph")
     weighted = decoder == "source_target"
     columns = random_links(lambda i: f"n{i}", weights=weighted)
     folder = write_parts(tmp_path / "links", columns, parts=6)

@@ -16,7 +16,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.split import DIRECTION_TASKS, TEST_FRACTION, VAL_FRACTION, LinkSplit, split_links
 from vgae.io.catalog import DATASETS
 from vgae.io.datasets import load_dataset, stored_name
-from vgae.io.options import LinkOptions
+from vgae.io.options import LinkOptions, NodeOptions
 from vgae.options import Options, option
 from vgae.screen import note
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from vgae.parallel.group import Group
 
 OF_LINK_TABLES = ("source", "target", "delimiter", "header")  # options that hold for every table of links
-OF_PARTS = (*OF_LINK_TABLES, "weight", "directed")  # options of a folder that is read in parts
+OF_LINKS_IN_PARTS = (*OF_LINK_TABLES, "weight", "directed")  # options of a folder that is read in parts
+OF_NODES_IN_PARTS = ("id", "label", "standardise", "impute", "feature_format", "normalize")
 
 
 def _links_help(of: str) -> str:
@@ -150,18 +151,34 @@ def open_graph(given: str, tables: TableOptions, time: str | None = None) -> Ope
 
 
 def can_open_in_parts(given: str, tables: TableOptions) -> bool:
-    """Whether each process of a group can read a part of a graph: a folder of links, and nothing else."""
+    """Whether each process of a group can read a part of a graph: a folder of links, and perhaps a table of nodes."""
     folder = os.path.isdir(given)  # noqa: PTH112 - which is no error for any name
-    return given.lower() not in DATASETS and folder and set(given_options(tables)) <= set(OF_PARTS)
+    asked = given_options(tables)
+    features = asked.pop("features", None)
+    if features is None:
+        known = set(OF_LINKS_IN_PARTS)
+    else:
+        known = {*OF_LINKS_IN_PARTS, *OF_NODES_IN_PARTS}
+        folder = folder and _load("vgae.io.folder").is_table_in_parts(Path(features))
+    return given.lower() not in DATASETS and folder and set(asked) <= known
 
 
-def open_in_parts(given: str, tables: TableOptions, group: Group) -> OpenedGraph:
-    """A graph of which each process of a group reads a part, and has one."""
-    how = LinkOptions(**given_options(tables))
-    read = _load("vgae.parallel.reading").read_links_in_parts(group, Path(given), how)
-    name = str(Path(given))
-    note(f"{name}: {'; '.join(read.notes)}")
-    return OpenedGraph(name, read.graph, links=how)
+def open_in_parts(given: str, tables: TableOptions, group: Group) -> OpenedGraph | None:
+    """A graph of which each process of a group reads a part, and has one; None where it has to be read as a whole."""
+    reading, options = _load("vgae.parallel.reading"), given_options(tables)
+    how = LinkOptions(**{name: options[name] for name in OF_LINKS_IN_PARTS if name in options})
+    name, features = str(Path(given)), options.get("features")
+    if features is None:
+        read = reading.read_links_in_parts(group, Path(given), how)
+    else:
+        of_nodes = NodeOptions(**{name: options[name] for name in OF_NODES_IN_PARTS if name in options})
+        read = reading.read_graph_in_parts(group, Path(given), how, Path(features), of_nodes)
+        if read is None:
+            return None
+    for table, notes in ((name, read.notes), (str(features), read.node_notes)):
+        if notes:
+            note(f"{table}: {'; '.join(notes)}")
+    return OpenedGraph(name, read.graph, read.recipe, links=how)
 
 
 def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel | Baseline | FittedStackRun:

@@ -40,13 +40,12 @@ class Normalization:
     @classmethod
     def fit(cls, features: Any, how: str) -> Normalization:
         """The normalization of this name, for these features and others like them."""
-        found = cls(how)
-        if how != "columns":
-            return found
-        matrix = _to_matrix(features)
-        largest: Any = abs(matrix).max(axis=0) if matrix.shape[0] else np.zeros(matrix.shape[1])
-        values = (largest.toarray() if sp.issparse(largest) else np.asarray(largest)).ravel().astype(np.float64)
-        return cls(how, tuple(np.where(values > 0, values, 1.0).tolist()))
+        return cls(how) if how != "columns" else cls.of_columns(largest_in_columns(features))
+
+    @classmethod
+    def of_columns(cls, largest: npt.NDArray[np.float64]) -> Normalization:
+        """Columns divided by their largest magnitudes."""
+        return cls("columns", tuple(np.where(largest > 0, largest, 1.0).tolist()))
 
     def apply(self, features: Any) -> FloatArray | sp.csr_array:
         """Features brought to this scale, float32, dense or sparse as they were."""
@@ -77,6 +76,13 @@ def remedy_for(features: Any) -> str | None:
         return None
     scales = np.array(Normalization.fit(matrix, "columns").scales)
     return "columns" if scales.max() > UNEVEN * np.median(scales) else "rows"
+
+
+def largest_in_columns(features: Any) -> npt.NDArray[np.float64]:
+    """max_i |x_ij| of each column."""
+    matrix = _to_matrix(features)
+    largest: Any = abs(matrix).max(axis=0) if matrix.shape[0] else np.zeros(matrix.shape[1])
+    return (largest.toarray() if sp.issparse(largest) else np.asarray(largest)).ravel().astype(np.float64)
 
 
 def row_lengths(features: Any) -> npt.NDArray[np.float64]:

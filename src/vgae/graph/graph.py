@@ -281,6 +281,16 @@ class Graph(Linked):
         """D, the number of feature columns; 0 without features."""
         return 0 if self.features is None else int(self.features.shape[1])
 
+    @property
+    def num_feature_entries(self) -> int:
+        """How many numbers of them are stored."""
+        return 0 if self.features is None else int(self.features.size)
+
+    @property
+    def num_classes(self) -> int | None:
+        """How many different labels there are; None without labels."""
+        return None if self.labels is None else len(set(self.labels.tolist()) - {-1})
+
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of nodes, edges, features, weights, directions and sides: equal for equal graphs on every machine."""
@@ -351,8 +361,8 @@ class Graph(Linked):
         parts = [count(self.num_nodes, "node"), count(self.num_edges, f"{kind}edge")]
         if self.features is not None:
             parts.append(count(self.num_features, f"{'sparse' if sp.issparse(self.features) else 'dense'} feature"))
-        if self.labels is not None:
-            parts.append(count(len(set(self.labels.tolist()) - {-1}), "class", "classes"))
+        if self.num_classes is not None:
+            parts.append(count(self.num_classes, "class", "classes"))
         return f"Graph({', '.join(parts)})"
 
     def _places_of(self, edges: Pairs) -> IntArray:

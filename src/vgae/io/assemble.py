@@ -169,25 +169,15 @@ def _with_nodes(of_links: LoadedGraph, links: Origin, nodes: Nodes, rows: IntArr
     graph, table, origin = of_links.graph, nodes.table, nodes.table.origin
     absent = np.flatnonzero(rows < 0)
     if len(absent) and nodes.options.impute is None and nodes.complete:
-        first = str(graph.ids_of(absent[:1])[0])
-        have = "has" if len(absent) == 1 else "have"
-        raise InputError(
-            f"{origin.name}: {count(len(absent), 'node')} of {links.name} {have} no row in it, such as {first!r}; "
-            f"{ASK_FOR_IMPUTATION}."
-        )
+        raise without_rows(origin.name, links.name, len(absent), str(graph.ids_of(absent[:1])[0]))
     features = nodes.features(rows)
     said: list[str] = [*table.notes, *features.notes]
     labels = None
     if table.labels is not None:
         labels = to_labels(table.labels, rows, origin)
-        without = labels.tolist().count(-1)
-        classes = count(len(set(labels.tolist()) - {-1}), "class", "classes")
-        said.append(classes + (f", {count(without, 'node')} without one" if without else ""))
-    if len(absent):
-        said.append(_note_on_absent(len(absent), links, filled=features.matrix is not None, listed=not nodes.complete))
-    alone = int(np.count_nonzero(~linked))
-    if alone:
-        said.append(f"{count(alone, 'node')} {'has' if alone == 1 else 'have'} no links")
+        said += note_on_classes(len(set(labels.tolist()) - {-1}), labels.tolist().count(-1))
+    filled, listed = features.matrix is not None, not nodes.complete
+    said += notes_on_nodes(links.name, len(absent), int(np.count_nonzero(~linked)), filled=filled, listed=listed)
     parts: dict[str, Any] = {"features": features.matrix} | ({} if labels is None else {"labels": labels})
     try:
         graph = graph.with_parts(**parts)
@@ -198,12 +188,29 @@ def _with_nodes(of_links: LoadedGraph, links: Origin, nodes: Nodes, rows: IntArr
     return LoadedGraph(graph, of_links.notes, features.recipe, origin.name, tuple(said))
 
 
-def _note_on_absent(number: int, links: Origin, *, filled: bool, listed: bool) -> str:
-    have, their = ("has", "its") if number == 1 else ("have", "their")
-    nodes = f"{count(number, 'node')} of {links.name} {have}"
-    if filled and listed:
-        return f"{nodes} no features, which are 0"
-    return f"{nodes} no row" + (f", and {their} features are filled in" if filled else "")
+def without_rows(table: str, links: str, number: int, first: str) -> InputError:
+    """What to say of nodes that a table of nodes lacks."""
+    have = "has" if number == 1 else "have"
+    nodes = f"{count(number, 'node')} of {links} {have} no row in it"
+    return InputError(f"{table}: {nodes}, such as {first!r}; {ASK_FOR_IMPUTATION}.")
+
+
+def note_on_classes(number: int, without: int) -> list[str]:
+    """How many classes there are, and nodes without one."""
+    return [count(number, "class", "classes") + (f", {count(without, 'node')} without one" if without else "")]
+
+
+def notes_on_nodes(links: str, absent: int, alone: int, *, filled: bool, listed: bool) -> list[str]:
+    """How many nodes have no row in the table of nodes, and how many no links."""
+    notes = []
+    if absent:
+        have, their = ("has", "its") if absent == 1 else ("have", "their")
+        nodes = f"{count(absent, 'node')} of {links} {have}"
+        rows = f"{nodes} no row" + (f", and {their} features are filled in" if filled else "")
+        notes.append(f"{nodes} no features, which are 0" if filled and listed else rows)
+    if alone:
+        notes.append(f"{count(alone, 'node')} {'has' if alone == 1 else 'have'} no links")
+    return notes
 
 
 def _notes_on_sides(table: SourceTable, ends: Ends, sides: Sides | None) -> tuple[str, ...]:

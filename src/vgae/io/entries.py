@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -70,13 +70,18 @@ class ListedFeatures:
 
 def looks_like_coordinates(table: SourceTable) -> bool:
     """Whether a header says that rows are entries, and a node has several of them."""
-    names = ["".join(filter(str.isalnum, name.casefold())) for name in table.names]
-    if not 2 <= len(names) <= 3 or names[0] not in NODE_NAMES or names[1] not in FEATURE_NAMES:
-        return False
-    if len(names) == 3 and names[2] not in VALUE_NAMES:
+    if not named_like_coordinates(table.names):
         return False
     num_nodes: int = pc.count_distinct(plain(table.column(0))).as_py()
     return num_nodes < len(table.column(0))
+
+
+def named_like_coordinates(given: Sequence[str]) -> bool:
+    """Whether columns are called as those of entries are."""
+    names = ["".join(filter(str.isalnum, name.casefold())) for name in given]
+    if not 2 <= len(names) <= 3 or names[0] not in NODE_NAMES or names[1] not in FEATURE_NAMES:
+        return False
+    return len(names) == 2 or names[2] in VALUE_NAMES
 
 
 def take_coordinates(table: SourceTable, id_column: str | None) -> ListedFeatures:

@@ -5,6 +5,7 @@ Features may also come entry by entry or as a matrix (`entries.py`); a list of i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +53,11 @@ class NodeTable:
     def is_list(self) -> bool:
         """Whether there are only ids, whose order is that of the nodes."""
         return self.id_name is not None and self.labels is None and self.columns.num_columns == 0
+
+    @property
+    def may_be_entries(self) -> bool:
+        """Whether its rows have as many columns as entries have."""
+        return bool(1 <= self.columns.num_columns <= 2)
 
 
 def read_nodes(path: Path, options: NodeOptions) -> NodeTable:
@@ -145,30 +151,37 @@ def require_one_row_each(codes: IntArray, ids: AnyArray, origin: Origin, *, entr
     same = np.flatnonzero(codes[order][1:] == codes[order][:-1])
     if len(same):
         row, again = min((int(order[place]), int(order[place + 1])) for place in same)
-        name, both = str(ids[codes[row]]), f"{origin.row(row)} and {origin.row(again)}"
-        hint = "; if rows are entries (node, feature, value), say so (feature_format coordinates)" if entries else ""
-        raise InputError(f"{origin.name}: {both} are both about the node {name!r}; keep one of them{hint}.")
+        raise repeated(origin.name, [origin.row(row), origin.row(again)], str(ids[codes[row]]), entries=entries)
+
+
+def repeated(table: str, rows: Sequence[str], node: str, *, entries: bool) -> InputError:
+    """What to say of two rows about one node."""
+    hint = "; if rows are entries (node, feature, value), say so (feature_format coordinates)" if entries else ""
+    return InputError(f"{table}: {rows[0]} and {rows[1]} are both about the node {node!r}; keep one of them{hint}.")
 
 
 def rows_of_nodes(codes: IntArray, ids: AnyArray, linked: BoolArray, nodes: NodeTable, links: Origin) -> IntArray:
     """For each node its row in the table, -1 where it has none; `codes` are the nodes of the rows."""
-    require_one_row_each(codes, ids, nodes.origin, entries=1 <= nodes.columns.num_columns <= 2)
+    require_one_row_each(codes, ids, nodes.origin, entries=nodes.may_be_entries)
     if not linked[codes].any():
-        own, other = str(ids[codes[0]]), str(ids[int(np.argmax(linked))])
-        raise InputError(
-            f"{nodes.origin.name}: none of its ids occurs in {links.name}; "
-            f"its ids are like {own!r}, the others like {other!r}."
-        )
+        raise strangers(nodes.origin.name, links.name, str(ids[codes[0]]), str(ids[int(np.argmax(linked))]))
     rows = np.full(len(ids), -1, dtype=np.int64)
     rows[codes] = np.arange(len(codes))
     return rows
 
 
+def strangers(table: str, links: str, own: str, other: str) -> InputError:
+    """What to say of a table about other nodes than those of the links."""
+    return InputError(
+        f"{table}: none of its ids occurs in {links}; its ids are like {own!r}, the others like {other!r}."
+    )
+
+
 def to_labels(column: pa.ChunkedArray, rows: IntArray, origin: Origin) -> AnyArray:
     """The labels of the nodes that have these rows: whole numbers if all are, else text; -1 for none."""
     column = plain(column)
-    numbers = as_numbers(column)
-    if numbers is not None and not numbers.text.any() and _all_whole(numbers):
+    numbers = whole_labels(column)
+    if numbers is not None:
         whole = np.append(np.where(numbers.missing, -1, numbers.values), -1).astype(np.int64)
         return whole[rows]
     try:
@@ -177,6 +190,12 @@ def to_labels(column: pa.ChunkedArray, rows: IntArray, origin: Origin) -> AnyArr
         raise InputError(f"{origin.name}: labels are text or numbers, not {column.type}.") from None
     labels = np.array([*(value or -1 for value in text), -1], dtype=object)[rows]
     return text_array(labels.tolist()) if all(isinstance(label, str) for label in labels) else labels
+
+
+def whole_labels(column: pa.ChunkedArray) -> Numbers | None:
+    """A plain column of labels as whole numbers, if all of them are."""
+    numbers = as_numbers(column)
+    return None if numbers is None or numbers.text.any() or not _all_whole(numbers) else numbers
 
 
 def _all_whole(numbers: Numbers) -> bool:

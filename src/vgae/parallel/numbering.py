@@ -20,6 +20,7 @@ import pyarrow as pa
 from vgae.graph.convert import text_array
 from vgae.graph.pairs import AnyArray, IntArray, distinct
 from vgae.io.columns import whole_numbers
+from vgae.parallel.agreement import gather_json
 from vgae.parallel.mail import Mail, collected, counts_of, ranges_of
 from vgae.parallel.texts import collected_text, owners_of_text, send_text
 
@@ -34,6 +35,14 @@ class OwnIds:
     group: Group
     num_nodes: int  # of all processes together
     ids: IntArray | pa.Array
+
+    def names_of(self, nodes: Sequence[int]) -> list[str]:
+        """The ids of some nodes as text, in all processes, which ask for the same."""
+        first = sum(counts_of(self.group, len(self.ids))[: self.group.rank])
+        own = {node: self.ids[node - first] for node in nodes if 0 <= node - first < len(self.ids)}
+        texts = {node: str(found.as_py() if isinstance(found, pa.Scalar) else found) for node, found in own.items()}
+        every = {node: text for found in gather_json(self.group, list(texts.items())) for node, text in found}
+        return [every[node] for node in nodes]
 
     def whole(self) -> AnyArray | None:
         """All ids, in the order of the nodes, in the first process."""

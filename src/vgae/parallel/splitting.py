@@ -112,12 +112,11 @@ class InOrder:
 
 def _with_some(graph: GraphPart, kept: npt.NDArray[np.bool_]) -> GraphPart:
     """The same nodes with some of the links that each process has."""
-    group, num_nodes, ids = graph.whole.group, graph.num_nodes, graph.whole.ids
     if graph.directions is None:
         weights = None if graph.weights is None else graph.weights[kept]
-        return GraphPart.of_links(group, num_nodes, graph.edges[kept], weights, ids=ids)
+        return graph.with_own(graph.edges[kept], weights, None)
     left = graph.edges_of(graph.arcs[kept])
-    return GraphPart.of_links(group, num_nodes, left.edges, left.weights(graph.weights), left.directions, ids=ids)
+    return graph.with_own(left.edges, left.weights(graph.weights), left.directions)
 
 
 def unlinked(graph: GraphPart, ranks: IntArray) -> IntArray:
