@@ -68,14 +68,30 @@ def many(place: Path) -> tuple[Path, dict[str, Any]]:
     return write_parts(place / "nodes", random_nodes(text_name, 1100), parts=4), {"normalize": "rows"}
 
 
-@pytest.mark.parametrize("written", [with_gaps, one_file, many])
+def matrix(place: Path) -> tuple[Path, dict[str, Any]]:
+    """An npz with a row for each of more nodes than have links; ids are numbers."""
+    path = place / "nodes.npz"
+    np.savez_compressed(path, features=np.random.default_rng(2).normal(size=(NODES + 13, 3)), names=np.arange(3))
+    return path, {"normalize": "columns"}
+
+
+def sparse_matrix(place: Path) -> tuple[Path, dict[str, Any]]:
+    """A sparse one by SciPy that has fewer rows than there are nodes."""
+    path = place / "nodes.npz"
+    values = sp.random_array((NODES - 9, 40), density=0.1, rng=np.random.default_rng(4), format="csr")
+    sp.save_npz(path, values, compressed=False)
+    return path, {"impute": "zero"}
+
+
+@pytest.mark.parametrize("written", [with_gaps, one_file, many, matrix, sparse_matrix])
 def test_nodes_are_those_of_the_whole(processes: Processes, tmp_path: Path, written: Any) -> None:
-    folder = write_parts(tmp_path / "links", random_links(text_name), parts=6)
+    names = int if written in (matrix, sparse_matrix) else text_name
+    folder = write_parts(tmp_path / "links", random_links(names), parts=6)
     features, options = written(tmp_path)
     expected = read_any(folder, directed=True, features=features, **options)
     graph, split = expected.graph, split_links(expected.graph, val=0.1, test=0.1, seed=1)
     found: list[Any] = processes.run(cases.read_nodes, folder, {"directed": True}, features, options)
-    assert sp.issparse(graph.features) == (written is not one_file)
+    assert sp.issparse(graph.features) == (written not in (one_file, matrix))
     assert all(sp.issparse(each.features) == sp.issparse(graph.features) for each in found)
     whole = dense(graph.features)
     for name in ("features", "own_features"):
@@ -176,6 +192,27 @@ def test_what_a_row_is_can_take_all_of_them_to_tell(processes: Processes, tmp_pa
     links = write_parts(tmp_path / "links", {"source": [1, 2, 3], "target": [2, 3, 1]}, parts=1)
     (tmp_path / "nodes.csv").write_text(text)
     assert processes.run(cases.read_nodes, links, {}, tmp_path / "nodes.csv", {}) == [None] * processes.size
+
+
+def test_matrices_that_have_no_rows_to_read_alone(processes: Processes, tmp_path: Path) -> None:
+    links = write_parts(tmp_path / "links", random_links(int), parts=2)
+    values, path = np.random.default_rng(2).normal(size=(NODES, 3)), tmp_path / "nodes.npz"
+    sp.save_npz(path, sp.csc_array(values))
+    assert processes.run(cases.read_nodes, links, {}, path, {}) == [None] * processes.size
+    np.savez(path, features=np.asfortranarray(values))
+    assert processes.run(cases.read_nodes, links, {}, path, {}) == [None] * processes.size
+
+
+@pytest.mark.parametrize("wrong", [np.nan, 1e39])
+def test_a_number_that_is_none_is_named_by_its_node(processes: Processes, tmp_path: Path, wrong: float) -> None:
+    if processes.size > 1:
+        pytest.skip("the others would wait for the one that refuses")
+    links = write_parts(tmp_path / "links", random_links(int), parts=2)
+    values, path = np.ones((NODES, 3)), tmp_path / "nodes.npz"
+    values[70, 1] = wrong
+    np.savez(path, x=values)
+    expected = message_of(lambda: read_graph(links, features=path))
+    assert processes.run(cases.read_nodes, links, {}, path, {}) == [expected]
 
 
 def test_the_command_reads_nodes_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

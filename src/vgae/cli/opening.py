@@ -159,7 +159,7 @@ def can_open_in_parts(given: str, tables: TableOptions) -> bool:
         known = set(OF_LINKS_IN_PARTS)
     else:
         known = {*OF_LINKS_IN_PARTS, *OF_NODES_IN_PARTS}
-        folder = folder and _load("vgae.io.folder").is_table_in_parts(Path(features))
+        folder = folder and _load("vgae.io.nodes").can_be_shared(Path(features))
     return given.lower() not in DATASETS and folder and set(asked) <= known
 
 

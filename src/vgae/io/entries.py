@@ -217,9 +217,13 @@ def rows_of_matrix(path: Path, matrix: Any) -> ListedFeatures:
         raise InputError(f"{path}: {error}") from None
     if matrix.ndim != 2 or not 0 < matrix.shape[0] <= MAX_NODES or matrix.shape[1] == 0:
         raise InputError(f"{path}: features are a matrix with a row per node, but its shape is {tuple(matrix.shape)}.")
-    ids = pa.chunked_array([pa.array(np.arange(matrix.shape[0]))])
-    note = f"row i of its {matrix.shape[0]:,} rows is about the node i, from 0"
-    return ListedFeatures(ids, Entries(matrix), (note,))
+    return by_number(matrix, range(matrix.shape[0]), matrix.shape[0])
+
+
+def by_number(matrix: Any, rows: range, num_rows: int) -> ListedFeatures:
+    """Some rows of a matrix of so many."""
+    ids = pa.chunked_array([pa.array(np.arange(rows.start, rows.stop))])
+    return ListedFeatures(ids, Entries(matrix), (f"row i of its {num_rows:,} rows is about the node i, from 0",))
 
 
 def arranged(entries: Entries, names: tuple[str, ...], origin: Origin) -> tuple[Any, tuple[str, ...]]:

@@ -89,11 +89,6 @@ def holds_table(path: Path) -> bool:
     return is_folder(path) or suffix_of(path) in TABLES
 
 
-def is_table_in_parts(path: Path) -> bool:
-    """Whether several can read a part each of a table: a folder, or a file that is not empty."""
-    return is_folder(path) or (suffix_of(path) in TABLES and path.is_file() and path.stat().st_size > 0)
-
-
 def read_table(path: Path, wanted: Wanted, delimiter: str | None = None, header: bool | None = None) -> SourceTable:
     """The table in a file, or in the files of a folder."""
     if not is_folder(path):

@@ -27,7 +27,7 @@ from vgae.io.entries import (
     take_coordinates,
 )
 from vgae.io.folder import holds_table, read_table
-from vgae.io.formats import ARRAYS, LISTS, MATRICES, refuse_unknown_features
+from vgae.io.formats import ARRAYS, LISTS, MATRICES, TABLES, refuse_unknown_features
 from vgae.io.matrix_market import read_matrix_market
 from vgae.io.npz_layouts import read_matrix
 from vgae.io.options import NodeOptions
@@ -64,17 +64,24 @@ def read_nodes(path: Path, options: NodeOptions) -> NodeTable:
     """What a file says of nodes; where a column of a table is asked for by name, its first row is a header."""
     kind = "" if is_folder(path) else suffix_of(path)
     if kind in LISTS:
-        return _of_entries(read_json_features(path), Origin(str(path)), options)
+        return of_entries(read_json_features(path), Origin(str(path)), options)
     if kind in ARRAYS + MATRICES:
         matrix = read_matrix(path) if kind in ARRAYS else read_matrix_market(path)
-        return _of_entries(rows_of_matrix(path, matrix), Origin(str(path)), options)
+        return of_entries(rows_of_matrix(path, matrix), Origin(str(path)), options)
     if not holds_table(path) and not is_stream(path):
         raise refuse_unknown_features(path)
     header = True if any(map(is_name, options.columns)) else None
     return take_nodes(read_table(path, Wanted(links=False, needed="ids", least=1), header=header), options)
 
 
-def _of_entries(listed: ListedFeatures, origin: Origin, options: NodeOptions) -> NodeTable:
+def can_be_shared(path: Path) -> bool:
+    """Whether several can read a part each of what a file says of nodes: a table, or an npz."""
+    if is_folder(path):
+        return True
+    return suffix_of(path) in (*TABLES, *ARRAYS) and path.is_file() and path.stat().st_size > 0
+
+
+def of_entries(listed: ListedFeatures, origin: Origin, options: NodeOptions) -> NodeTable:
     """Features that are no columns, so that there are none to choose from, to standardise or to fill in."""
     for name in ("id", "label", "standardise", "feature_format"):
         if getattr(options, name) not in (None, False):
@@ -88,7 +95,7 @@ def take_nodes(table: SourceTable, options: NodeOptions) -> NodeTable:
     if options.feature_format == COORDINATES or (options.feature_format is None and looks_like_coordinates(table)):
         listed = take_coordinates(table, options.id)
         plain_options = NodeOptions(label=options.label, standardise=options.standardise)
-        return _of_entries(listed, origin, plain_options)
+        return of_entries(listed, origin, plain_options)
     place, notes = _place_of_ids(table) if options.id is None else (table.place_of(options.id), ())
     ids = as_ids(origin, table.column(place), names[place], "every row needs one")
     label = None if options.label is None else table.place_of(options.label)

@@ -1,4 +1,4 @@
-"""What a table says of nodes, where each process has read some of its rows: features and labels of a range of nodes.
+"""What a file says of nodes, where each process has read some of its rows: features and labels of a range of nodes.
 
     rows       checked as one process does: none twice, none missing unless it is to be filled in
     recipe     what a column is, means and categories follow from the rows of all (`rows.py`)
@@ -21,18 +21,21 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from vgae.errors import InputError
-from vgae.graph.convert import text_array
+from vgae.graph.checks import check_features
+from vgae.graph.convert import text_array, to_matrix
 from vgae.graph.features import Normalization, largest_in_columns
 from vgae.graph.pairs import AnyArray, IntArray, distinct
 from vgae.io.assemble import note_on_classes, notes_on_nodes, without_rows
 from vgae.io.columns import plain
-from vgae.io.entries import COORDINATES, named_like_coordinates
+from vgae.io.entries import COORDINATES, by_number, named_like_coordinates
 from vgae.io.features import fit_recipe, words_on_scale
 from vgae.io.folder import Stacked
-from vgae.io.nodes import NodeTable, repeated, strangers, take_nodes, whole_labels
+from vgae.io.formats import ARRAYS
+from vgae.io.nodes import NodeTable, of_entries, repeated, strangers, take_nodes, whole_labels
+from vgae.io.npz_layouts import RowsOfMatrix
 from vgae.io.options import NodeOptions
 from vgae.io.recipe import FeatureRecipe, build_features, num_features, num_stored
-from vgae.io.source import is_name, is_unnamed
+from vgae.io.source import Origin, is_name, is_unnamed
 from vgae.io.sparse import SPARSE_SHARE
 from vgae.io.text import Wanted
 from vgae.io.unpack import enough_memory, is_folder
@@ -41,7 +44,7 @@ from vgae.parallel.mail import Mail, collected, counts_of, gathered, ranges_of, 
 from vgae.parallel.matrices import Matrix, send_rows
 from vgae.parallel.rows import InGroup
 from vgae.parallel.shards import Shards
-from vgae.parallel.shares import read_share
+from vgae.parallel.shares import pieces_in, read_share
 from vgae.parallel.texts import collected_text, send_text
 
 if TYPE_CHECKING:
@@ -92,6 +95,8 @@ def read_nodes_in_parts(group: Group, path: Path, options: NodeOptions) -> NodeT
     """This process's share of a table of nodes; None where all of it is needed to tell what its rows are."""
     header = True if any(map(is_name, options.columns)) else None
     with enough_memory(path):
+        if path.suffix in ARRAYS and not is_folder(path):
+            return _read_matrix(group, path, options)
         share = read_share(group, path, Wanted(links=False, needed="ids", least=1), None, header)
         names = share.columns.names
         entries = options.feature_format is None and named_like_coordinates(names)
@@ -100,6 +105,24 @@ def read_nodes_in_parts(group: Group, path: Path, options: NodeOptions) -> NodeT
         if options.id is None and is_unnamed(names[0]):
             return None
         return take_nodes(share.alike(group), replace(options, feature_format="table"))
+
+
+def _read_matrix(group: Group, path: Path, options: NodeOptions) -> NodeTable | None:
+    """This process's share of the rows of a matrix in an npz file; None where these cannot be read alone."""
+    pieces_in(group, path)  # which are the same for all
+    matrix = RowsOfMatrix.of(path)
+    if matrix is None:
+        return None
+    rows = Shards.even(matrix.shape[0], group.size, group.rank).own
+    try:
+        own: Any = to_matrix(matrix.read(rows))
+    except InputError as error:
+        said = str(error)
+        raise InputError(said if said.startswith(str(path)) else f"{path}: {said}") from None
+    if matrix.starts is None:
+        stored = InGroup(group).total(int(np.count_nonzero(own)))
+        own = sp.csr_array(own) if stored < SPARSE_SHARE * matrix.shape[0] * matrix.shape[1] else own
+    return of_entries(by_number(own, rows, matrix.shape[0]), Origin(str(path)), options)
 
 
 def nodes_in_parts(
@@ -114,7 +137,7 @@ def nodes_in_parts(
         own = next(found[0] for found in first if found)
         raise strangers(name, links, own, *ids.names_of([int(np.argmax(named > 0))]))
     absent = np.flatnonzero(given == 0)
-    complete = table.columns.num_columns > 0
+    complete = table.entries is not None or table.columns.num_columns > 0
     if len(absent) and options.impute is None and complete:
         raise without_rows(name, links, len(absent), *ids.names_of([int(absent[0])]))
     to_range = _ToRange.of(group, ids.num_nodes, numbered.rows)
@@ -156,6 +179,7 @@ class _ToRange:
 
     mail: Mail
     num_nodes: int
+    first: int  # of own nodes
     places: IntArray  # of own nodes among the rows that arrive; one more than the last where there is none
 
     @classmethod
@@ -165,7 +189,7 @@ class _ToRange:
         arrived = mail.send(rows) - shards.own.start
         places = np.full(len(shards.own), len(arrived))
         places[arrived] = np.arange(len(arrived))
-        return cls(mail, num_nodes, places)
+        return cls(mail, num_nodes, shards.own.start, places)
 
     def matrix(self, rows: Matrix, otherwise: Matrix) -> Matrix:
         """Rows of features, and another one where a node has none."""
@@ -179,24 +203,34 @@ def _features(
     to: _ToRange, table: NodeTable, options: NodeOptions, num_absent: int
 ) -> tuple[Matrix | None, FeatureRecipe | None, tuple[str, ...]]:
     """The features of own nodes, the recipe, and what is to be said."""
-    group = to.mail.group
-    everywhere = InGroup(group)
-    if not table.columns.num_columns:
+    group, notes = to.mail.group, tuple[str, ...]()
+    everywhere, recipe = InGroup(group), FeatureRecipe(())
+    if table.entries is not None:
+        given: Any = table.entries.matrix
+        nothing = np.zeros((1, given.shape[1]), dtype=given.dtype)
+        features = to.matrix(given, sp.csr_array(nothing) if sp.issparse(given) else nothing)
+    elif table.columns.num_columns:
+        recipe, encoded, notes = fit_recipe(table, options, everywhere)
+        if not recipe.columns:
+            return None, None, notes
+        rows, otherwise = np.arange(len(table.ids)), np.array([-1])
+        stored = everywhere.total(num_stored(encoded, rows)) + num_absent * num_stored(encoded, otherwise)
+        sparse = stored < SPARSE_SHARE * to.num_nodes * num_features(encoded)
+        features = to.matrix(*(build_features(encoded, each, sparse=sparse) for each in (rows, otherwise)))
+    else:
         return None, None, ()
-    recipe, encoded, notes = fit_recipe(table, options, everywhere)
-    if not recipe.columns:
-        return None, None, notes
-    rows, otherwise = np.arange(len(table.ids)), np.array([-1])
-    stored = everywhere.total(num_stored(encoded, rows)) + num_absent * num_stored(encoded, otherwise)
-    sparse = stored < SPARSE_SHARE * to.num_nodes * num_features(encoded)
-    features = to.matrix(*(build_features(encoded, each, sparse=sparse) for each in (rows, otherwise)))
     if options.normalize not in (None, "none"):
         scale = Normalization(str(options.normalize))
         if options.normalize == "columns":
             largest = gathered(group, largest_in_columns(features)[None])
             scale = Normalization.of_columns(largest.max(axis=0))
         features, recipe = scale.apply(features), replace(recipe, normalization=scale)
-    return features, recipe, (*notes, *words_on_scale(recipe))
+    try:
+        features = check_features(features, len(to.places), to.first)
+    except InputError as error:
+        raise InputError(f"{table.origin.name}: {error}") from None
+    made = recipe if recipe.columns or recipe.normalization.how != "none" else None
+    return features, made, (*notes, *words_on_scale(recipe))
 
 
 def _labels(to: _ToRange, table: NodeTable) -> OwnLabels:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from vgae.graph.checks import BOTH, DirectionArray, FloatArray
+from vgae.graph.checks import BOTH, DirectionArray, FloatArray, check_features
 from vgae.graph.cleaning import Cleaning
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, Pairs
@@ -99,6 +99,9 @@ class GraphPart(Graph):
             raise TypeError(f"A graph in parts cannot have other {', '.join(changes)}.")
         kept = {name: None for name in ("features", "directions") if name in changes}
         whole = self.whole if "directions" not in kept else replace(self.whole, num_arcs=2 * self.num_edges)
+        if changes.get("features") is not None:
+            nodes = Shards.even(self.num_nodes, self.whole.group.size, self.whole.group.rank).own
+            changes["features"] = check_features(changes["features"], len(nodes), nodes.start)
         made = self._made(whole, self.own, **self._fields() | kept | changes)
         return made if changes.get("features") is None else made._hashed()
 

@@ -58,12 +58,7 @@ class Share:
 
 def read_share(group: Group, path: Path, wanted: Wanted, delimiter: str | None, header: bool | None) -> Share:
     """This process's share of the rows of a file or a folder; one without any rows is refused."""
-    if is_folder(path):
-        pieces = pieces_of(path)
-    else:
-        with readable(path, "this file cannot be read"):
-            pieces = [Piece(path, path.stat().st_size)]
-    _require_same(group, path, pieces)
+    pieces = pieces_in(group, path)
     shares = shares_of(pieces, group.size)
     reader = PieceReader(wanted, delimiter, header)
     first = next((rank for rank, share in enumerate(shares) if any(piece.num_bytes for piece in share)), 0)
@@ -83,10 +78,17 @@ def read_share(group: Group, path: Path, wanted: Wanted, delimiter: str | None, 
     return Share(path, [table for table in tables if table.data.num_rows], reader.columns, notes)
 
 
-def _require_same(group: Group, path: Path, pieces: list[Piece]) -> None:
+def pieces_in(group: Group, path: Path) -> list[Piece]:
+    """The files of a folder, or a file alone; where others find other ones, that is said."""
+    if is_folder(path):
+        pieces = pieces_of(path)
+    else:
+        with readable(path, "this file cannot be read"):
+            pieces = [Piece(path, path.stat().st_size)]
     listed = [[piece.path.name, piece.num_bytes] for piece in pieces]
     for rank, others in enumerate(gather_json(group, listed)):
         if others != listed:
             raise InputError(
                 f"{path}: rank {rank} finds other files there than rank {group.rank}; give all processes the same."
             )
+    return pieces
