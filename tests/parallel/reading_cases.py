@@ -19,7 +19,7 @@ from vgae.io.options import LinkOptions, NodeOptions
 from vgae.model.sharded import normalized_rows, rows_with_loops
 from vgae.parallel import mail
 from vgae.parallel.group import Group
-from vgae.parallel.reading import read_graph_in_parts, read_links_in_parts
+from vgae.parallel.reading import NodeFiles, read_graph_in_parts, read_links_in_parts
 from vgae.parallel.shards import Shards
 from vgae.parallel.splitting import split_in_parts
 from vgae.parallel.texts import send_text
@@ -101,18 +101,24 @@ class FoundNodes:
     train_hash: str
     num_entries: int
     recipe: Any
-    notes: tuple[tuple[str, ...], tuple[str, ...]]
+    notes: tuple[tuple[str, ...], ...]
     tried: int  # features of a graph of as many nodes, made of what is here
     whole: Graph | None
     split: LinkSplit | None
 
 
 def read_nodes(
-    group: Group, folder: Path, links: dict[str, Any], features: Path, nodes: dict[str, Any]
+    group: Group,
+    folder: Path,
+    links: dict[str, Any],
+    features: Path | None,
+    nodes: dict[str, Any],
+    labels: Path | None = None,
 ) -> FoundNodes | str | None:
     """Read a graph with a table of nodes, split and divide it; why that is refused, where all processes refuse it."""
     try:
-        part = read_graph_in_parts(group, folder, LinkOptions(**links), features, NodeOptions(**nodes))
+        files = NodeFiles(features, NodeOptions(**nodes), labels, NodeOptions())
+        part = read_graph_in_parts(group, folder, LinkOptions(**links), files)
     except InputError as error:
         return str(error)
     if part is None:
@@ -130,7 +136,7 @@ def read_nodes(
         train_hash=split.train.content_hash,
         num_entries=split.train.num_feature_entries,
         recipe=part.recipe,
-        notes=(part.notes, part.node_notes),
+        notes=(part.notes, part.node_notes, part.label_notes),
         tried=smaller_graph(train_part, graph.num_nodes).num_features,
         whole=graph.gathered(),
         split=split.gathered(),
@@ -168,7 +174,7 @@ def trained(
     """The history of a training on a graph in parts, its embeddings, and how many links this process held."""
     graph = read_links_in_parts(group, folder, LinkOptions(**options)).graph
     if features is not None:
-        read = read_graph_in_parts(group, folder, LinkOptions(**options), features, NodeOptions())
+        read = read_graph_in_parts(group, folder, LinkOptions(**options), NodeFiles(features))
         assert read is not None
         graph = read.graph
     split = split_in_parts(graph, val=0.1, test=0.1, seed=0)

@@ -99,7 +99,7 @@ def test_nodes_are_those_of_the_whole(processes: Processes, tmp_path: Path, writ
     assert max(len(dense(each.features)) for each in found) <= -(-graph.num_nodes // processes.size)
     for each in found:
         assert each.recipe == expected.recipe
-        assert each.notes == (expected.notes, expected.node_notes)
+        assert each.notes == (expected.notes, expected.node_notes, ())
         assert each.repr == repr(graph)
         assert each.content_hash == graph.content_hash
         assert each.plain_hash == graph.without_features().content_hash
@@ -116,6 +116,36 @@ def test_nodes_are_those_of_the_whole(processes: Processes, tmp_path: Path, writ
             graph.labels.tolist(),  # type: ignore[union-attr]
             graph.labels.dtype,  # type: ignore[union-attr]
         )
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("names", [text_name, lambda i: 7 * i])
+def test_labels_of_a_table_of_their_own(processes: Processes, tmp_path: Path, names: Any, whole: bool) -> None:
+    """Some nodes have none, some rows are about others, and classes are whole numbers or text."""
+    folder = write_parts(tmp_path / "links", random_links(names), parts=3)
+    generator = np.random.default_rng(8)
+    rows = generator.permutation(NODES + 20)[: NODES - 5]
+    classes: list[Any] = [int(value) for value in generator.integers(4, size=len(rows))]
+    if not whole:
+        classes[3] = "other"
+    columns = {"id": [names(int(i)) for i in rows], "class": classes}
+    labels = write_parts(tmp_path / "labels", columns | {"note": rows.tolist()}, parts=3)
+    expected: Any = read_any(folder, labels=labels)
+    found: list[Any] = processes.run(cases.read_nodes, folder, {}, None, {}, labels)
+    for each in found:
+        assert each.notes == (expected.notes, (), expected.label_notes)
+        assert each.repr == repr(expected.graph)
+    graph = found[0].split.train
+    assert (graph.labels.tolist(), graph.labels.dtype) == (expected.graph.labels.tolist(), expected.graph.labels.dtype)
+
+
+@pytest.mark.parametrize("text", ["id,y\n1,a\n2,b\n1,a\n", "id,y\n7,a\n", "id,u,v\n1,2,3\n"])
+def test_labels_are_refused_by_all(processes: Processes, tmp_path: Path, text: str) -> None:
+    links = write_parts(tmp_path / "links", {"source": [1, 2, 3], "target": [2, 3, 1]}, parts=1)
+    (tmp_path / "labels.csv").write_text(text)
+    expected = message_of(lambda: read_graph(links, labels=tmp_path / "labels.csv"))
+    found = processes.run(cases.read_nodes, links, {}, None, {}, tmp_path / "labels.csv")
+    assert found == [expected] * processes.size
 
 
 @pytest.mark.parametrize(("objective", "number"), [("exact", NODES), ("sampled", 1100)])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 OF_LINK_TABLES = ("source", "target", "delimiter", "header")  # options that hold for every table of links
 OF_LINKS_IN_PARTS = (*OF_LINK_TABLES, "weight", "directed")  # options of a folder that is read in parts
+OF_NODE_FILES = ("features", "labels")
 OF_NODES_IN_PARTS = ("id", "label", "standardise", "impute", "feature_format", "normalize")
 
 
@@ -151,31 +152,30 @@ def open_graph(given: str, tables: TableOptions, time: str | None = None) -> Ope
 
 
 def can_open_in_parts(given: str, tables: TableOptions) -> bool:
-    """Whether each process of a group can read a part of a graph: a folder of links, and perhaps a table of nodes."""
+    """Whether each process of a group can read a part of a graph: a folder of links, and perhaps files of nodes."""
     folder = os.path.isdir(given)  # noqa: PTH112 - which is no error for any name
     asked = given_options(tables)
-    features = asked.pop("features", None)
-    if features is None:
-        known = set(OF_LINKS_IN_PARTS)
-    else:
-        known = {*OF_LINKS_IN_PARTS, *OF_NODES_IN_PARTS}
-        folder = folder and _load("vgae.io.nodes").can_be_shared(Path(features))
-    return given.lower() not in DATASETS and folder and set(asked) <= known
+    files = {name: Path(asked[name]) for name in OF_NODE_FILES if name in asked}
+    known = {*OF_LINKS_IN_PARTS, *OF_NODE_FILES, *(OF_NODES_IN_PARTS if files else ())}
+    if given.lower() in DATASETS or not folder or not set(asked) <= known:
+        return False
+    return all(_load("vgae.io.nodes").can_be_shared(path, arrays=name == "features") for name, path in files.items())
 
 
 def open_in_parts(given: str, tables: TableOptions, group: Group) -> OpenedGraph | None:
     """A graph of which each process of a group reads a part, and has one; None where it has to be read as a whole."""
     reading, options = _load("vgae.parallel.reading"), given_options(tables)
     how = LinkOptions(**{name: options[name] for name in OF_LINKS_IN_PARTS if name in options})
-    name, features = str(Path(given)), options.get("features")
+    name, of_nodes = str(Path(given)), {name: options[name] for name in OF_NODES_IN_PARTS if name in options}
+    features, labels = (Path(options[each]) if each in options else None for each in OF_NODE_FILES)
+    of_labels = NodeOptions() if labels is None else NodeOptions(label=of_nodes.pop("label", None))
     if features is None:
-        read = reading.read_links_in_parts(group, Path(given), how)
-    else:
-        of_nodes = NodeOptions(**{name: options[name] for name in OF_NODES_IN_PARTS if name in options})
-        read = reading.read_graph_in_parts(group, Path(given), how, Path(features), of_nodes)
-        if read is None:
-            return None
-    for table, notes in ((name, read.notes), (str(features), read.node_notes)):
+        NodeOptions(**of_nodes).require_none(*OF_NODES_IN_PARTS)
+    files = reading.NodeFiles(features, NodeOptions(**of_nodes), labels, of_labels)
+    read = reading.read_graph_in_parts(group, Path(given), how, files)
+    if read is None:
+        return None
+    for table, notes in ((name, read.notes), (features, read.node_notes), (labels, read.label_notes)):
         if notes:
             note(f"{table}: {'; '.join(notes)}")
     return OpenedGraph(name, read.graph, read.recipe, links=how)

@@ -74,11 +74,11 @@ def read_nodes(path: Path, options: NodeOptions) -> NodeTable:
     return take_nodes(read_table(path, Wanted(links=False, needed="ids", least=1), header=header), options)
 
 
-def can_be_shared(path: Path) -> bool:
-    """Whether several can read a part each of what a file says of nodes: a table, or an npz."""
+def can_be_shared(path: Path, *, arrays: bool) -> bool:
+    """Whether several can read a part each of what a file says of nodes: a table, or an npz where that will do."""
     if is_folder(path):
         return True
-    return suffix_of(path) in (*TABLES, *ARRAYS) and path.is_file() and path.stat().st_size > 0
+    return suffix_of(path) in (*TABLES, *(ARRAYS if arrays else ())) and path.is_file() and path.stat().st_size > 0
 
 
 def of_entries(listed: ListedFeatures, origin: Origin, options: NodeOptions) -> NodeTable:

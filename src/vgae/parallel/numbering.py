@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from vgae.graph.convert import text_array
 from vgae.graph.pairs import AnyArray, IntArray, distinct
@@ -43,6 +44,20 @@ class OwnIds:
         texts = {node: str(found.as_py() if isinstance(found, pa.Scalar) else found) for node, found in own.items()}
         every = {node: text for found in gather_json(self.group, list(texts.items())) for node, text in found}
         return [every[node] for node in nodes]
+
+    def places_of(self, column: pa.ChunkedArray) -> IntArray:
+        """The nodes with these ids, as they read, -1 where there is none; all processes ask, each for some."""
+        own = pa.array(self.ids).cast(pa.large_string())
+        first = sum(counts_of(self.group, len(own))[: self.group.rank])
+        to_owner = Mail(self.group, owners_of_text(own, self.group.size))
+        known, nodes = send_text(to_owner, own), to_owner.send(first + np.arange(len(own)))
+        chunks = column.cast(pa.large_string()).chunks or [pa.array([], pa.large_string())]
+        asked = pa.concat_arrays(chunks).dictionary_encode()
+        asking = Mail(self.group, owners_of_text(asked.dictionary, self.group.size))
+        found = pc.fill_null(pc.index_in(send_text(asking, asked.dictionary), value_set=known), -1)
+        of_asked = asking.answer(np.append(nodes, -1)[found.to_numpy(zero_copy_only=False)])
+        places: IntArray = of_asked[asked.indices.to_numpy(zero_copy_only=False)]
+        return places
 
     def whole(self) -> AnyArray | None:
         """All ids, in the order of the nodes, in the first process."""

@@ -27,7 +27,7 @@ from vgae.parallel.shards import Shards
 
 if TYPE_CHECKING:
     from vgae.parallel.group import Group
-    from vgae.parallel.nodes import OwnLabels
+    from vgae.parallel.labels import OwnLabels
     from vgae.parallel.numbering import OwnIds
 
 

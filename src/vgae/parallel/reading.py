@@ -10,7 +10,7 @@ What comes of it is the graph of the one table, links and numbers of nodes inclu
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ from vgae.io.options import LinkOptions, NodeOptions
 from vgae.io.recipe import FeatureRecipe
 from vgae.io.unpack import enough_memory
 from vgae.parallel.agreement import gather_json
+from vgae.parallel.labels import LabelTable, labels_in_parts, read_labels_in_parts
 from vgae.parallel.mail import Mail, ranges_of
 from vgae.parallel.nodes import NodesPart, Numbered, nodes_in_parts, read_nodes_in_parts
 from vgae.parallel.numbering import number_ids
@@ -40,6 +41,19 @@ if TYPE_CHECKING:
     from vgae.parallel.group import Group
 
 
+PLAIN = NodeOptions()  # nothing is asked for
+
+
+@dataclass(frozen=True, eq=False)
+class NodeFiles:
+    """The files about nodes, with or without features and labels, and how they are read."""
+
+    features: Path | None = None
+    of_features: NodeOptions = PLAIN
+    labels: Path | None = None
+    of_labels: NodeOptions = PLAIN
+
+
 @dataclass(frozen=True, eq=False)
 class ReadPart:
     """A graph in parts, what was assumed in reading it, and what its features were made by."""
@@ -48,6 +62,7 @@ class ReadPart:
     notes: tuple[str, ...]
     recipe: FeatureRecipe | None = None
     node_notes: tuple[str, ...] = ()
+    label_notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,19 +78,28 @@ class _Rows:
 
 def read_links_in_parts(group: Group, folder: Path, options: LinkOptions) -> ReadPart:
     """The graph whose links are the rows of a folder of tables, read by all processes together."""
-    return _read_graph(group, folder, options, None, NodeOptions())
+    return _read_graph(group, folder, options, None, PLAIN, None)
 
 
-def read_graph_in_parts(
-    group: Group, folder: Path, options: LinkOptions, features: Path, of_nodes: NodeOptions
-) -> ReadPart | None:
-    """The same with a table of nodes; None where that has to be read as a whole."""
-    nodes = read_nodes_in_parts(group, features, of_nodes)
-    return None if nodes is None else _read_graph(group, folder, options, nodes, of_nodes)
+def read_graph_in_parts(group: Group, folder: Path, options: LinkOptions, files: NodeFiles) -> ReadPart | None:
+    """The same with what files say of its nodes; None where one of these has to be read as a whole."""
+    nodes = labels = None
+    if files.features is not None:
+        nodes = read_nodes_in_parts(group, files.features, files.of_features)
+    if files.labels is not None:
+        labels = read_labels_in_parts(group, files.labels, files.of_labels)
+    if (files.features is not None and nodes is None) or (files.labels is not None and labels is None):
+        return None
+    return _read_graph(group, folder, options, nodes, files.of_features, labels)
 
 
 def _read_graph(
-    group: Group, folder: Path, options: LinkOptions, nodes: NodeTable | None, of_nodes: NodeOptions
+    group: Group,
+    folder: Path,
+    options: LinkOptions,
+    nodes: NodeTable | None,
+    of_nodes: NodeOptions,
+    labels: LabelTable | None,
 ) -> ReadPart:
     with enough_memory(folder):
         read = _read(group, folder, options)
@@ -93,6 +117,10 @@ def _read_graph(
         if nodes is not None:
             numbered = Numbered(pairs.ravel(), simple["edges"].ravel(), codes[2])
             part = nodes_in_parts(group, nodes, of_nodes, numbered, ids, str(folder))
+        label_notes: tuple[str, ...] = ()
+        if labels is not None:
+            found, label_notes = labels_in_parts(group, labels, ids)
+            part = replace(part, labels=found)
         merged = simple.get("weights")
         graph = GraphPart.of_links(
             group,
@@ -108,7 +136,7 @@ def _read_graph(
     said = list(dict.fromkeys(note for notes in gather_json(group, read.notes) for note in notes))
     of_weights = _weighed(group, weighed(read.weight, graph, read.weights, pairs))
     on_links = notes_on_links(graph.cleaning, of_weights, directed=graph.directed)
-    return ReadPart(graph, (*read.on_files, *said, *on_links), part.recipe, part.notes)
+    return ReadPart(graph, (*read.on_files, *said, *on_links), part.recipe, part.notes, label_notes)
 
 
 def _read(group: Group, folder: Path, options: LinkOptions) -> _Rows:
