@@ -9,6 +9,7 @@ rows what was done to the first ones: lengths are each row's own, the columns' m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from vgae.options import one_of
 from vgae.words import count
 
 LARGE = 30.0  # length of a row, above which features may be why a training diverges
+BLOCK = 2**20  # numbers of dense features that are looked at together
 UNEVEN = 100.0  # times the median magnitude, from which on a column is far larger than the others
 FloatArray = npt.NDArray[np.float32]
 
@@ -64,6 +66,21 @@ class Normalization:
 def normalize(features: Any, how: str) -> FloatArray | sp.csr_array:
     """Features with rows of unit length, with columns between -1 and 1, or as they are."""
     return Normalization.fit(features, how).apply(features)
+
+
+def csr_pieces(features: Any) -> Iterator[tuple[npt.NDArray[Any], str]]:
+    """The arrays of features as a CSR array has them, with their types in a hash; dense ones by some rows at a time."""
+    if sp.issparse(features):
+        yield from ((features.indptr, "<i8"), (features.indices, "<i8"), (features.data, "<f4"))
+        return
+    step = max(1, BLOCK // max(1, features.shape[1]))
+    blocks = [slice(first, first + step) for first in range(0, features.shape[0], step)]
+    counts = [np.count_nonzero(features[block], axis=1) for block in blocks]
+    yield np.cumsum(np.concatenate([[0], *counts])), "<i8"
+    for block in blocks:
+        yield np.nonzero(features[block])[1], "<i8"
+    for block in blocks:
+        yield features[block][features[block] != 0], "<f4"
 
 
 def remedy_for(features: Any) -> str | None:

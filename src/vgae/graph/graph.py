@@ -41,9 +41,9 @@ from vgae.graph.checks import (
     own_weights,
 )
 from vgae.graph.cleaning import Cleaning, check_cleaning, simplify
-from vgae.graph.features import normalize
+from vgae.graph.features import csr_pieces, normalize
 from vgae.graph.linked import Linked
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, bytes_of, check_pairs, contains
 from vgae.options import true_or_false
 from vgae.words import count, shown
 
@@ -295,17 +295,18 @@ class Graph(Linked):
     def content_hash(self) -> str:
         """SHA-256 of nodes, edges, features, weights, directions and sides: equal for equal graphs on every machine."""
         digest = hashlib.sha256(f"{self.num_nodes},{self.num_edges},{self.num_features}".encode())
-        digest.update(self.edges.astype("<i8").tobytes())
+        digest.update(bytes_of(self.edges, "<i8"))
         if self.features is not None:
-            sparse = sp.csr_array(self.features)  # dense and sparse features of the same values hash alike
-            for array, kind in ((sparse.indptr, "<i8"), (sparse.indices, "<i8"), (sparse.data, "<f4")):
-                digest.update(array.astype(kind).tobytes())
-        if self.weights is not None:
-            digest.update(b"weights" + self.weights.astype("<f4").tobytes())
-        if self.directions is not None:
-            digest.update(b"directions" + self.directions.tobytes())
-        if self.sides is not None:
-            digest.update(b"sides" + self.sides.tobytes())
+            for array, kind in csr_pieces(self.features):  # dense and sparse features of the same values hash alike
+                digest.update(bytes_of(array, kind))
+        for name, values, kind in (
+            ("weights", self.weights, "<f4"),
+            ("directions", self.directions, "i1"),
+            ("sides", self.sides, "u1"),
+        ):
+            if values is not None:
+                digest.update(name.encode())
+                digest.update(bytes_of(values, kind))
         return digest.hexdigest()
 
     @cached_property

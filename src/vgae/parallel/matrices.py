@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from vgae.graph.features import csr_pieces
 from vgae.graph.pairs import AnyArray, IntArray
 from vgae.parallel.mail import Mail, collected, counts_of, exchanged, most_of, streamed
 
@@ -47,12 +48,18 @@ def collected_rows(group: Group, matrix: Matrix) -> Matrix | None:
 
 def streamed_arrays(group: Group, matrix: Matrix) -> Iterator[tuple[AnyArray, str]]:
     """The arrays of all rows as a CSR array has them, piece by piece, with their types in a hash, in the first."""
-    own = sp.csr_array(matrix)
-    before = sum(counts_of(group, own.nnz)[: group.rank])
-    starts = own.indptr.astype(np.int64)[1:] + before
+    narrow = np.int32 if matrix.shape[1] < 2**31 else np.int64
+    pieces = csr_pieces(matrix)
+    starts, columns, values = next(pieces)[0].astype(np.int64), list[AnyArray](), list[AnyArray]()
+    for piece, kind in pieces:
+        (values if kind == "<f4" else columns).append(piece.astype(np.float32 if kind == "<f4" else narrow, copy=False))
+    before = sum(counts_of(group, int(starts[-1]))[: group.rank])
     if group.is_first:
         yield np.zeros(1, dtype=np.int64), "<i8"
-    for array, kind in ((starts, "<i8"), (_columns(own), "<i8"), (own.data, "<f4")):
+    nothing = np.empty(0, dtype=narrow), np.empty(0, dtype=np.float32)
+    arrays = starts[1:] + before, np.concatenate([nothing[0], *columns]), np.concatenate([nothing[1], *values])
+    del columns, values
+    for array, kind in zip(arrays, ("<i8", "<i8", "<f4"), strict=True):
         for piece in streamed(group, array):
             yield piece, kind
 

@@ -144,7 +144,9 @@ def _features(
         rows, otherwise = np.arange(len(table.ids)), np.array([-1])
         stored = everywhere.total(num_stored(encoded, rows)) + num_absent * num_stored(encoded, otherwise)
         sparse = stored < SPARSE_SHARE * to.num_nodes * num_features(encoded)
-        features = to.matrix(*(build_features(encoded, each, sparse=sparse) for each in (rows, otherwise)))
+        made_of = [build_features(encoded, each, sparse=sparse) for each in (rows, otherwise)]
+        del encoded  # which takes twice as much
+        features = to.matrix(*made_of)
     else:
         return None, None, ()
     if options.normalize not in (None, "none"):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from vgae.graph.checks import BOTH, DirectionArray, FloatArray, check_features
+from vgae.graph.checks import BOTH, DirectionArray, FloatArray, check_features, frozen
 from vgae.graph.cleaning import Cleaning
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, Pairs
@@ -187,6 +187,10 @@ class GraphPart(Graph):
         found["features"] = None if self.features is None else collected_rows(group, self.features)
         found["node_ids"] = None if ids is None else ids.whole()
         found["labels"] = None if labels is None else labels.whole()
+        for values in found.values():  # which nobody else has, so that the graph takes them without a copy
+            for array in (values.data, values.indices, values.indptr) if sp.issparse(values) else (values,):
+                if array is not None:
+                    frozen(array)
         return Graph(num_nodes=self.num_nodes, cleaning=self.cleaning, **found) if group.is_first else None
 
 
