@@ -16,7 +16,7 @@ from vgae.graph.graph import Graph
 from vgae.graph.split import DIRECTION_TASKS, TEST_FRACTION, VAL_FRACTION, LinkSplit, split_links
 from vgae.io.catalog import DATASETS
 from vgae.io.datasets import load_dataset, stored_name
-from vgae.io.options import LinkOptions
+from vgae.io.options import LinkOptions, NodeOptions
 from vgae.options import Options, option
 from vgae.screen import note
 
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from vgae.io.recipe import FeatureRecipe
     from vgae.parallel.group import Group
 
-OF_PARTS = ("source", "target", "weight", "delimiter", "header")  # options of a folder that is read in parts
 OF_LINK_TABLES = ("source", "target", "delimiter", "header")  # options that hold for every table of links
+OF_LINKS_IN_PARTS = (*OF_LINK_TABLES, "weight", "directed")  # options of a folder that is read in parts
+OF_NODE_FILES = ("features", "labels")
+OF_NODES_IN_PARTS = ("id", "label", "standardise", "impute", "feature_format", "normalize")
 
 
 def _links_help(of: str) -> str:
@@ -150,18 +152,33 @@ def open_graph(given: str, tables: TableOptions, time: str | None = None) -> Ope
 
 
 def can_open_in_parts(given: str, tables: TableOptions) -> bool:
-    """Whether each process of a group can read a part of a graph: a folder of undirected links, and nothing else."""
+    """Whether each process of a group can read a part of a graph: a folder of links, and perhaps files of nodes."""
     folder = os.path.isdir(given)  # noqa: PTH112 - which is no error for any name
-    return given.lower() not in DATASETS and folder and set(given_options(tables)) <= set(OF_PARTS)
+    asked = given_options(tables)
+    files = {name: Path(asked[name]) for name in OF_NODE_FILES if name in asked}
+    known = {*OF_LINKS_IN_PARTS, *OF_NODE_FILES, *(OF_NODES_IN_PARTS if files else ())}
+    if given.lower() in DATASETS or not folder or not set(asked) <= known:
+        return False
+    return all(_load("vgae.io.nodes").can_be_shared(path, arrays=name == "features") for name, path in files.items())
 
 
-def open_in_parts(given: str, tables: TableOptions, group: Group) -> OpenedGraph:
-    """A graph of which each process of a group reads a part, and has one."""
-    how = LinkOptions(**given_options(tables))
-    read = _load("vgae.parallel.reading").read_links_in_parts(group, Path(given), how)
-    name = str(Path(given))
-    note(f"{name}: {'; '.join(read.notes)}")
-    return OpenedGraph(name, read.graph, links=how)
+def open_in_parts(given: str, tables: TableOptions, group: Group) -> OpenedGraph | None:
+    """A graph of which each process of a group reads a part, and has one; None where it has to be read as a whole."""
+    reading, options = _load("vgae.parallel.reading"), given_options(tables)
+    how = LinkOptions(**{name: options[name] for name in OF_LINKS_IN_PARTS if name in options})
+    name, of_nodes = str(Path(given)), {name: options[name] for name in OF_NODES_IN_PARTS if name in options}
+    features, labels = (Path(options[each]) if each in options else None for each in OF_NODE_FILES)
+    of_labels = NodeOptions() if labels is None else NodeOptions(label=of_nodes.pop("label", None))
+    if features is None:
+        NodeOptions(**of_nodes).require_none(*OF_NODES_IN_PARTS)
+    files = reading.NodeFiles(features, NodeOptions(**of_nodes), labels, of_labels)
+    read = reading.read_graph_in_parts(group, Path(given), how, files)
+    if read is None:
+        return None
+    for table, notes in ((name, read.notes), (features, read.node_notes), (labels, read.label_notes)):
+        if notes:
+            note(f"{table}: {'; '.join(notes)}")
+    return OpenedGraph(name, read.graph, read.recipe, links=how)
 
 
 def open_run(folder: Path, other: OtherGraphOptions) -> FittedModel | Baseline | FittedStackRun:

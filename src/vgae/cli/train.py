@@ -120,12 +120,10 @@ def _train(
     group: Group | None,
 ) -> None:
     """Train in this process, or as one of a group."""
-    if group is not None and group.size > 1 and _in_parts(graph, config, preset, split, tables):
-        opened = open_in_parts(graph, tables, group)
-        made = split.apply_in_parts(opened)
-    else:
-        opened = open_graph(graph, tables, split.time)
-        made = split.apply(opened)
+    several = group is not None and group.size > 1 and _in_parts(graph, config, preset, split, tables)
+    part = open_in_parts(graph, tables, group) if several and group is not None else None
+    opened = part or open_graph(graph, tables, split.time)
+    made = split.apply(opened) if part is None else split.apply_in_parts(part)
     asked = Asked(graph, split, tables, opened, made, config=config)
     to = _destination(_folder(asked, output, preset, judging), output, group)
     if group is not None:

@@ -72,3 +72,11 @@ class EdgesOfArcs:
         ways = counts[0].astype(np.int8) - counts[1].astype(np.int8)
         lost = (directions == BOTH) & (ways != BOTH)
         return cls(edges[places], ways[places], places, np.flatnonzero(lost[places]))
+
+    def weights(self, of_edges: FloatArray | None) -> FloatArray | None:
+        """Their weights, given those of the graph's edges: one that has lost a direction has half of its own."""
+        if of_edges is None:
+            return None
+        found: FloatArray = of_edges[self.places]
+        found[self.halved] /= 2
+        return found

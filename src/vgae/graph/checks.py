@@ -129,8 +129,8 @@ def check_sides(sides: Any, num_nodes: int, edges: Pairs) -> SideArray:
     return own
 
 
-def check_features(features: Any, num_nodes: int) -> FloatArray | sp.csr_array:
-    """Features as a float32 array or CSR array, with a finite row for each node."""
+def check_features(features: Any, num_nodes: int, first: int = 0) -> FloatArray | sp.csr_array:
+    """Features as a float32 array or CSR array, with a finite row for each node; errors count from the first on."""
     given = to_matrix(features)
     if given.shape[1] == 0:
         raise InputError(f"features: expected a matrix with a row per node, got the shape {given.shape}.")
@@ -148,7 +148,7 @@ def check_features(features: Any, num_nodes: int) -> FloatArray | sp.csr_array:
         else:
             row, column = divmod(place, matrix.shape[1])
         raise InputError(
-            f"features: row {row}, column {column} is {values.ravel()[place]}; "
+            f"features: row {row + first}, column {column} is {values.ravel()[place]}; "
             "fill in missing and infinite values before training."
         )
     return matrix

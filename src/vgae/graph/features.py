@@ -9,6 +9,7 @@ rows what was done to the first ones: lengths are each row's own, the columns' m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from vgae.options import one_of
 from vgae.words import count
 
 LARGE = 30.0  # length of a row, above which features may be why a training diverges
+BLOCK = 2**20  # numbers of dense features that are looked at together
 UNEVEN = 100.0  # times the median magnitude, from which on a column is far larger than the others
 FloatArray = npt.NDArray[np.float32]
 
@@ -40,13 +42,12 @@ class Normalization:
     @classmethod
     def fit(cls, features: Any, how: str) -> Normalization:
         """The normalization of this name, for these features and others like them."""
-        found = cls(how)
-        if how != "columns":
-            return found
-        matrix = _to_matrix(features)
-        largest: Any = abs(matrix).max(axis=0) if matrix.shape[0] else np.zeros(matrix.shape[1])
-        values = (largest.toarray() if sp.issparse(largest) else np.asarray(largest)).ravel().astype(np.float64)
-        return cls(how, tuple(np.where(values > 0, values, 1.0).tolist()))
+        return cls(how) if how != "columns" else cls.of_columns(largest_in_columns(features))
+
+    @classmethod
+    def of_columns(cls, largest: npt.NDArray[np.float64]) -> Normalization:
+        """Columns divided by their largest magnitudes."""
+        return cls("columns", tuple(np.where(largest > 0, largest, 1.0).tolist()))
 
     def apply(self, features: Any) -> FloatArray | sp.csr_array:
         """Features brought to this scale, float32, dense or sparse as they were."""
@@ -67,6 +68,21 @@ def normalize(features: Any, how: str) -> FloatArray | sp.csr_array:
     return Normalization.fit(features, how).apply(features)
 
 
+def csr_pieces(features: Any) -> Iterator[tuple[npt.NDArray[Any], str]]:
+    """The arrays of features as a CSR array has them, with their types in a hash; dense ones by some rows at a time."""
+    if sp.issparse(features):
+        yield from ((features.indptr, "<i8"), (features.indices, "<i8"), (features.data, "<f4"))
+        return
+    step = max(1, BLOCK // max(1, features.shape[1]))
+    blocks = [slice(first, first + step) for first in range(0, features.shape[0], step)]
+    counts = [np.count_nonzero(features[block], axis=1) for block in blocks]
+    yield np.cumsum(np.concatenate([[0], *counts])), "<i8"
+    for block in blocks:
+        yield np.nonzero(features[block])[1], "<i8"
+    for block in blocks:
+        yield features[block][features[block] != 0], "<f4"
+
+
 def remedy_for(features: Any) -> str | None:
     """Which normalization fits features that are too large for training; None where they are not large.
 
@@ -77,6 +93,13 @@ def remedy_for(features: Any) -> str | None:
         return None
     scales = np.array(Normalization.fit(matrix, "columns").scales)
     return "columns" if scales.max() > UNEVEN * np.median(scales) else "rows"
+
+
+def largest_in_columns(features: Any) -> npt.NDArray[np.float64]:
+    """max_i |x_ij| of each column."""
+    matrix = _to_matrix(features)
+    largest: Any = abs(matrix).max(axis=0) if matrix.shape[0] else np.zeros(matrix.shape[1])
+    return (largest.toarray() if sp.issparse(largest) else np.asarray(largest)).ravel().astype(np.float64)
 
 
 def row_lengths(features: Any) -> npt.NDArray[np.float64]:

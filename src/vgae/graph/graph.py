@@ -41,9 +41,9 @@ from vgae.graph.checks import (
     own_weights,
 )
 from vgae.graph.cleaning import Cleaning, check_cleaning, simplify
-from vgae.graph.features import normalize
+from vgae.graph.features import csr_pieces, normalize
 from vgae.graph.linked import Linked
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, bytes_of, check_pairs, contains
 from vgae.options import true_or_false
 from vgae.words import count, shown
 
@@ -231,15 +231,17 @@ class Graph(Linked):
 
         Of the weight of an edge that went both ways, half stays with each of its arcs.
         """
-        if self.directions is None:
-            raise InputError("arcs: the links of this graph have no directions; use with_edges.")
         arcs = check_pairs(arcs, self.num_nodes, "arcs")
-        left = EdgesOfArcs.of(arcs, self._arcs, self.edges, self.directions, self.num_nodes)
-        weights = None if self.weights is None else self.weights[left.places]
-        if weights is not None:
-            weights[left.halved] /= 2
+        left = self.edges_of(arcs)
+        weights = left.weights(self.weights)
         changes = {"edges": frozen(left.edges), "directions": frozen(left.directions), "weights": weights}
         return self._derived(**changes, cleaning=Cleaning(rows_given=len(arcs)))
+
+    def edges_of(self, arcs: Pairs) -> EdgesOfArcs:
+        """Some of a directed graph's own arcs as edges."""
+        if self.directions is None:
+            raise InputError("arcs: the links of this graph have no directions; use with_edges.")
+        return EdgesOfArcs.of(arcs, self._arcs, self.edges, self.directions, self.num_nodes)
 
     def with_links(self, links: Pairs) -> Graph:
         """The same nodes with some of the graph's own links: arcs of a directed graph, else canonical, sorted edges."""
@@ -279,21 +281,32 @@ class Graph(Linked):
         """D, the number of feature columns; 0 without features."""
         return 0 if self.features is None else int(self.features.shape[1])
 
+    @property
+    def num_feature_entries(self) -> int:
+        """How many numbers of them are stored."""
+        return 0 if self.features is None else int(self.features.size)
+
+    @property
+    def num_classes(self) -> int | None:
+        """How many different labels there are; None without labels."""
+        return None if self.labels is None else len(set(self.labels.tolist()) - {-1})
+
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of nodes, edges, features, weights, directions and sides: equal for equal graphs on every machine."""
         digest = hashlib.sha256(f"{self.num_nodes},{self.num_edges},{self.num_features}".encode())
-        digest.update(self.edges.astype("<i8").tobytes())
+        digest.update(bytes_of(self.edges, "<i8"))
         if self.features is not None:
-            sparse = sp.csr_array(self.features)  # dense and sparse features of the same values hash alike
-            for array, kind in ((sparse.indptr, "<i8"), (sparse.indices, "<i8"), (sparse.data, "<f4")):
-                digest.update(array.astype(kind).tobytes())
-        if self.weights is not None:
-            digest.update(b"weights" + self.weights.astype("<f4").tobytes())
-        if self.directions is not None:
-            digest.update(b"directions" + self.directions.tobytes())
-        if self.sides is not None:
-            digest.update(b"sides" + self.sides.tobytes())
+            for array, kind in csr_pieces(self.features):  # dense and sparse features of the same values hash alike
+                digest.update(bytes_of(array, kind))
+        for name, values, kind in (
+            ("weights", self.weights, "<f4"),
+            ("directions", self.directions, "i1"),
+            ("sides", self.sides, "u1"),
+        ):
+            if values is not None:
+                digest.update(name.encode())
+                digest.update(bytes_of(values, kind))
         return digest.hexdigest()
 
     @cached_property
@@ -349,8 +362,8 @@ class Graph(Linked):
         parts = [count(self.num_nodes, "node"), count(self.num_edges, f"{kind}edge")]
         if self.features is not None:
             parts.append(count(self.num_features, f"{'sparse' if sp.issparse(self.features) else 'dense'} feature"))
-        if self.labels is not None:
-            parts.append(count(len(set(self.labels.tolist()) - {-1}), "class", "classes"))
+        if self.num_classes is not None:
+            parts.append(count(self.num_classes, "class", "classes"))
         return f"Graph({', '.join(parts)})"
 
     def _places_of(self, edges: Pairs) -> IntArray:

@@ -63,6 +63,11 @@ def contains(sorted_values: IntArray, values: IntArray) -> npt.NDArray[np.bool_]
     return found
 
 
+def bytes_of(array: AnyArray, kind: str) -> memoryview:
+    """The bytes of an array of some type, for a hash or a file; no copy of them where it is of that type already."""
+    return np.ascontiguousarray(array, kind).reshape(-1).view(np.uint8).data
+
+
 def check_pairs(pairs: npt.ArrayLike, num_nodes: int, what: str = "pairs") -> Pairs:
     """The pairs as an M×2 int64 array, or an error that names the first row that is wrong."""
     result = as_pairs(pairs, what)

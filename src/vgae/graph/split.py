@@ -28,7 +28,7 @@ from vgae.graph.checks import MAX_SEED, frozen
 from vgae.graph.graph import Graph
 from vgae.graph.negatives import sample_non_links
 from vgae.graph.numbering import AllPairs
-from vgae.graph.pairs import AnyArray, IntArray, Pairs, check_pairs, contains, distinct
+from vgae.graph.pairs import AnyArray, IntArray, Pairs, bytes_of, check_pairs, contains, distinct
 from vgae.options import one_of, whole_number
 from vgae.words import count, shown
 
@@ -341,8 +341,8 @@ def hash_of(num_nodes: int, parts: dict[str, Pairs], edge_values: dict[str, AnyA
     digest = hashlib.sha256(str(num_nodes).encode() + (b"ordered" if ordered else b""))
     for name, pairs in parts.items():
         digest.update(f"{name},{len(pairs)}".encode())
-        digest.update(pairs.astype("<i8", casting="same_kind").tobytes())
+        digest.update(bytes_of(pairs.astype("<i8", casting="same_kind", copy=False), "<i8"))
     for name, values in edge_values.items():
         digest.update(f"{name},{len(values)}".encode())
-        digest.update(values.astype("<f4", casting="same_kind").tobytes())
+        digest.update(bytes_of(values.astype("<f4", casting="same_kind", copy=False), "<f4"))
     return digest.hexdigest()

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vgae.errors import InputError
+from vgae.graph.cleaning import Cleaning
 from vgae.graph.given import first_times
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray, IntArray, Pairs
@@ -86,12 +87,14 @@ def from_links(table: SourceTable, options: LinkOptions, nodes: Nodes | None = N
     codes, ids = number_ids(columns if nodes is None else (*columns, nodes.table.ids))
     if nodes is not None and nodes.table.is_list:
         codes, ids = _in_order(codes, ids)
-    graph = _graph(origin, codes, ids, weights, options)
-    total = None if weights is None else float(weights[codes[0] != codes[1]].sum())
-    notes = (*table.notes, *ends.notes, *_notes_on_links(graph, weight, total), *_notes_on_sides(table, ends, sides))
+    pairs = np.stack(codes[:2], axis=1)
+    graph = _graph(origin, pairs, ids, weights, options)
+    of_links = weighed(weight, graph, weights, pairs)
+    said = notes_on_links(graph.cleaning, of_links, directed=graph.directed)
+    notes = (*table.notes, *ends.notes, *said, *_notes_on_sides(table, ends, sides))
     if sides is not None:
         graph = graph.with_parts(sides=sides.of_nodes(codes, ids))
-    times = _times_of(table, options, graph, np.stack(codes[:2], axis=1))
+    times = _times_of(table, options, graph, pairs)
     if nodes is None:
         return LoadedGraph(graph, notes, times=times)
     linked = _linked(graph)
@@ -119,13 +122,9 @@ def with_nodes(loaded: LoadedGraph, name: str, nodes: Nodes) -> LoadedGraph:
     return _with_nodes(loaded, Origin(name), nodes, rows, _linked(graph))
 
 
-def _graph(
-    origin: Origin, codes: list[IntArray], ids: AnyArray, weights: FloatArray | None, options: LinkOptions
-) -> Graph:
+def _graph(origin: Origin, pairs: Pairs, ids: AnyArray, weights: FloatArray | None, options: LinkOptions) -> Graph:
     try:
-        graph = Graph.from_edges(
-            np.stack(codes[:2], axis=1), num_nodes=len(ids), weights=weights, directed=options.directed
-        )
+        graph = Graph.from_edges(pairs, num_nodes=len(ids), weights=weights, directed=options.directed)
     except InputError as error:
         raise InputError(f"{origin.name}: {error}") from None
     return graph.with_parts(node_ids=ids)
@@ -170,25 +169,15 @@ def _with_nodes(of_links: LoadedGraph, links: Origin, nodes: Nodes, rows: IntArr
     graph, table, origin = of_links.graph, nodes.table, nodes.table.origin
     absent = np.flatnonzero(rows < 0)
     if len(absent) and nodes.options.impute is None and nodes.complete:
-        first = str(graph.ids_of(absent[:1])[0])
-        have = "has" if len(absent) == 1 else "have"
-        raise InputError(
-            f"{origin.name}: {count(len(absent), 'node')} of {links.name} {have} no row in it, such as {first!r}; "
-            f"{ASK_FOR_IMPUTATION}."
-        )
+        raise without_rows(origin.name, links.name, len(absent), str(graph.ids_of(absent[:1])[0]))
     features = nodes.features(rows)
     said: list[str] = [*table.notes, *features.notes]
     labels = None
     if table.labels is not None:
         labels = to_labels(table.labels, rows, origin)
-        without = labels.tolist().count(-1)
-        classes = count(len(set(labels.tolist()) - {-1}), "class", "classes")
-        said.append(classes + (f", {count(without, 'node')} without one" if without else ""))
-    if len(absent):
-        said.append(_note_on_absent(len(absent), links, filled=features.matrix is not None, listed=not nodes.complete))
-    alone = int(np.count_nonzero(~linked))
-    if alone:
-        said.append(f"{count(alone, 'node')} {'has' if alone == 1 else 'have'} no links")
+        said += note_on_classes(len(set(labels.tolist()) - {-1}), labels.tolist().count(-1))
+    filled, listed = features.matrix is not None, not nodes.complete
+    said += notes_on_nodes(links.name, len(absent), int(np.count_nonzero(~linked)), filled=filled, listed=listed)
     parts: dict[str, Any] = {"features": features.matrix} | ({} if labels is None else {"labels": labels})
     try:
         graph = graph.with_parts(**parts)
@@ -199,12 +188,29 @@ def _with_nodes(of_links: LoadedGraph, links: Origin, nodes: Nodes, rows: IntArr
     return LoadedGraph(graph, of_links.notes, features.recipe, origin.name, tuple(said))
 
 
-def _note_on_absent(number: int, links: Origin, *, filled: bool, listed: bool) -> str:
-    have, their = ("has", "its") if number == 1 else ("have", "their")
-    nodes = f"{count(number, 'node')} of {links.name} {have}"
-    if filled and listed:
-        return f"{nodes} no features, which are 0"
-    return f"{nodes} no row" + (f", and {their} features are filled in" if filled else "")
+def without_rows(table: str, links: str, number: int, first: str) -> InputError:
+    """What to say of nodes that a table of nodes lacks."""
+    have = "has" if number == 1 else "have"
+    nodes = f"{count(number, 'node')} of {links} {have} no row in it"
+    return InputError(f"{table}: {nodes}, such as {first!r}; {ASK_FOR_IMPUTATION}.")
+
+
+def note_on_classes(number: int, without: int) -> list[str]:
+    """How many classes there are, and nodes without one."""
+    return [count(number, "class", "classes") + (f", {count(without, 'node')} without one" if without else "")]
+
+
+def notes_on_nodes(links: str, absent: int, alone: int, *, filled: bool, listed: bool) -> list[str]:
+    """How many nodes have no row in the table of nodes, and how many no links."""
+    notes = []
+    if absent:
+        have, their = ("has", "its") if absent == 1 else ("have", "their")
+        nodes = f"{count(absent, 'node')} of {links} {have}"
+        rows = f"{nodes} no row" + (f", and {their} features are filled in" if filled else "")
+        notes.append(f"{nodes} no features, which are 0" if filled and listed else rows)
+    if alone:
+        notes.append(f"{count(alone, 'node')} {'has' if alone == 1 else 'have'} no links")
+    return notes
 
 
 def _notes_on_sides(table: SourceTable, ends: Ends, sides: Sides | None) -> tuple[str, ...]:
@@ -215,17 +221,37 @@ def _notes_on_sides(table: SourceTable, ends: Ends, sides: Sides | None) -> tupl
     return () if hint is None else (hint,)
 
 
-def _notes_on_links(graph: Graph, weight: str | None, total: float | None) -> list[str]:
-    """What was assumed about weights, which were so much in all, and about directions."""
+@dataclass(frozen=True)
+class Weighed:
+    """What there is to tell of weights: their column, their range, and what those of links and of rows add up to."""
+
+    name: str
+    least: float
+    most: float
+    of_links: float
+    of_rows: float
+
+
+def weighed(name: str | None, graph: Graph, rows: FloatArray | None, pairs: Pairs) -> Weighed | None:
+    """That of a graph, given the rows that it was made of, in which a node linked to itself does not count."""
+    if name is None or graph.weights is None or rows is None:
+        return None
+    found, of_rows = graph.weights, float(rows[pairs[:, 0] != pairs[:, 1]].sum())
+    of_links = float(found.sum(dtype=np.float64))
+    return Weighed(name, float(found.min(initial=np.inf)), float(found.max(initial=0)), of_links, of_rows)
+
+
+def notes_on_links(cleaning: Cleaning, weights: Weighed | None, *, directed: bool) -> list[str]:
+    """What was assumed about weights and directions."""
     notes = []
-    if graph.weights is not None and total is not None:
-        note = f"weights are {weight}, from {graph.weights.min():.4g} to {graph.weights.max():.4g}"
-        merged = graph.cleaning.duplicates_merged + graph.cleaning.reversed_merged + graph.cleaning.reversed_kept
-        if graph.weights.sum(dtype=np.float64) < 0.75 * total:
+    if weights is not None:
+        note = f"weights are {weights.name}, from {weights.least:.4g} to {weights.most:.4g}"
+        merged = cleaning.duplicates_merged + cleaning.reversed_merged + cleaning.reversed_kept
+        if weights.of_links < 0.75 * weights.of_rows:
             note += ": every link is given in both directions with the same weight, which counts once"
         elif merged:
             note += ": those of merged links are added up"
         notes.append(note)
-    if graph.directed:
+    if directed:
         notes.append("links are directed, from source to target")
     return notes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -70,13 +70,18 @@ class ListedFeatures:
 
 def looks_like_coordinates(table: SourceTable) -> bool:
     """Whether a header says that rows are entries, and a node has several of them."""
-    names = ["".join(filter(str.isalnum, name.casefold())) for name in table.names]
-    if not 2 <= len(names) <= 3 or names[0] not in NODE_NAMES or names[1] not in FEATURE_NAMES:
-        return False
-    if len(names) == 3 and names[2] not in VALUE_NAMES:
+    if not named_like_coordinates(table.names):
         return False
     num_nodes: int = pc.count_distinct(plain(table.column(0))).as_py()
     return num_nodes < len(table.column(0))
+
+
+def named_like_coordinates(given: Sequence[str]) -> bool:
+    """Whether columns are called as those of entries are."""
+    names = ["".join(filter(str.isalnum, name.casefold())) for name in given]
+    if not 2 <= len(names) <= 3 or names[0] not in NODE_NAMES or names[1] not in FEATURE_NAMES:
+        return False
+    return len(names) == 2 or names[2] in VALUE_NAMES
 
 
 def take_coordinates(table: SourceTable, id_column: str | None) -> ListedFeatures:
@@ -212,9 +217,13 @@ def rows_of_matrix(path: Path, matrix: Any) -> ListedFeatures:
         raise InputError(f"{path}: {error}") from None
     if matrix.ndim != 2 or not 0 < matrix.shape[0] <= MAX_NODES or matrix.shape[1] == 0:
         raise InputError(f"{path}: features are a matrix with a row per node, but its shape is {tuple(matrix.shape)}.")
-    ids = pa.chunked_array([pa.array(np.arange(matrix.shape[0]))])
-    note = f"row i of its {matrix.shape[0]:,} rows is about the node i, from 0"
-    return ListedFeatures(ids, Entries(matrix), (note,))
+    return by_number(matrix, range(matrix.shape[0]), matrix.shape[0])
+
+
+def by_number(matrix: Any, rows: range, num_rows: int) -> ListedFeatures:
+    """Some rows of a matrix of so many."""
+    ids = pa.chunked_array([pa.array(np.arange(rows.start, rows.stop))])
+    return ListedFeatures(ids, Entries(matrix), (f"row i of its {num_rows:,} rows is about the node i, from 0",))
 
 
 def arranged(entries: Entries, names: tuple[str, ...], origin: Origin) -> tuple[Any, tuple[str, ...]]:

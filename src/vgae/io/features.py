@@ -13,9 +13,19 @@ from vgae.graph.features import Normalization
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import IntArray
 from vgae.io.entries import arranged, taken_rows
+from vgae.io.everywhere import HERE, Here
 from vgae.io.nodes import NodeTable
 from vgae.io.options import NodeOptions
-from vgae.io.recipe import ENTRIES, FEW_CATEGORIES, FeatureColumn, FeatureRecipe, build_features, describe, notes_on
+from vgae.io.recipe import (
+    ENTRIES,
+    FEW_CATEGORIES,
+    Encoded,
+    FeatureColumn,
+    FeatureRecipe,
+    build_features,
+    describe,
+    notes_on,
+)
 
 SCALED = {"rows": "features have rows of unit length", "columns": "features have columns between -1 and 1"}
 
@@ -37,17 +47,31 @@ def fit_features(nodes: NodeTable, rows: IntArray, options: NodeOptions) -> Feat
         return _scaled(Features(matrix, FeatureRecipe(columns)), options.normalize)
     if not nodes.columns.num_columns:
         return Features()
+    recipe, encoded, notes = fit_recipe(nodes, options)
+    if not recipe.columns:
+        return Features(notes=notes)
+    return _scaled(Features(build_features(encoded, rows), recipe, notes), options.normalize)
+
+
+def fit_recipe(
+    nodes: NodeTable, options: NodeOptions, everywhere: Here = HERE
+) -> tuple[FeatureRecipe, list[Encoded], tuple[str, ...]]:
+    """What makes features of the columns of a node table, these as numbers, and what is to be said about it."""
     recipe = FeatureRecipe.fit(
-        nodes.columns, standardise=options.standardise, impute=options.impute, origin=nodes.origin
+        nodes.columns,
+        standardise=options.standardise,
+        impute=options.impute,
+        origin=nodes.origin,
+        everywhere=everywhere,
     )
     known = {column.name for column in recipe.columns}
     left_out = [name for name in sorted(nodes.columns.column_names) if name not in known]
-    notes = tuple(f"the column {name} is {_why_left_out(nodes, name)} and left out" for name in left_out)
+    notes = tuple(f"the column {name} is {_why_left_out(nodes, name, everywhere)} and left out" for name in left_out)
     if not recipe.columns:
-        return Features(notes=notes)
+        return recipe, [], notes
     encoded = recipe.encode(nodes.columns, nodes.origin)
-    built = build_features(encoded, rows)
-    return _scaled(Features(built, recipe, (*notes, describe(recipe), *notes_on(encoded))), options.normalize)
+    filled = [replace(each, num_filled=everywhere.total(each.num_filled)) for each in encoded]
+    return recipe, encoded, (*notes, describe(recipe), *notes_on(filled))
 
 
 def apply_recipe(recipe: FeatureRecipe, nodes: NodeTable, rows: IntArray) -> Features:
@@ -74,7 +98,7 @@ def apply_recipe(recipe: FeatureRecipe, nodes: NodeTable, rows: IntArray) -> Fea
         built = build_features(encoded, rows)
         notes = (*([describe(recipe)] if recipe.columns else []), *notes_on(encoded))
     scaled = recipe.normalization.apply(built)
-    return Features(scaled, recipe, (*notes, *_words(recipe)))
+    return Features(scaled, recipe, (*notes, *words_on_scale(recipe)))
 
 
 def scale_graph(graph: Graph, normalize: str | None, recipe: FeatureRecipe | None) -> tuple[Graph, Features]:
@@ -86,7 +110,7 @@ def scale_graph(graph: Graph, normalize: str | None, recipe: FeatureRecipe | Non
     if recipe is None:
         found = _scaled(Features(graph.features, FeatureRecipe(())), normalize)
     else:
-        found = Features(recipe.normalization.apply(graph.features), recipe, _words(recipe))
+        found = Features(recipe.normalization.apply(graph.features), recipe, words_on_scale(recipe))
     return (graph if found.matrix is graph.features else graph.with_parts(features=found.matrix)), found
 
 
@@ -99,14 +123,17 @@ def _scaled(features: Features, how: str | None) -> Features:
         return features if recipe.columns else replace(features, recipe=None)
     normalization = Normalization.fit(features.matrix, str(how))
     recipe = replace(recipe, normalization=normalization)
-    return Features(normalization.apply(features.matrix), recipe, (*features.notes, *_words(recipe)))
+    return Features(normalization.apply(features.matrix), recipe, (*features.notes, *words_on_scale(recipe)))
 
 
-def _words(recipe: FeatureRecipe) -> tuple[str, ...]:
+def words_on_scale(recipe: FeatureRecipe) -> tuple[str, ...]:
+    """How features were brought to scale, if they were."""
     how = recipe.normalization.how
     return (SCALED[how],) if how in SCALED else ()
 
 
-def _why_left_out(nodes: NodeTable, name: str) -> str:
-    num_texts = len(nodes.columns.column(name).unique())
+def _why_left_out(nodes: NodeTable, name: str, everywhere: Here) -> str:
+    found = nodes.columns.column(name).unique()
+    nothing = not everywhere.every(found.null_count == 0)
+    num_texts = nothing + everywhere.num_distinct(found.drop_null())
     return f"a name, with {num_texts:,} different texts," if num_texts > FEW_CATEGORIES else "empty"

@@ -16,11 +16,12 @@ from vgae.io.folder import read_table
 from vgae.io.nodes import require_one_row_each, take_nodes, to_labels
 from vgae.io.options import NodeOptions
 from vgae.io.plain import as_path
-from vgae.io.source import is_name, is_unnamed, listed
+from vgae.io.source import SourceTable, is_name, is_unnamed, listed
 from vgae.io.text import Wanted
 from vgae.io.unpack import enough_memory
 from vgae.words import count
 
+NEEDED = "a column of ids and one of labels"
 USUAL = ("label", "labels", "class", "target", "y", "category", "community")  # what labels are called
 
 
@@ -33,31 +34,44 @@ def read_labels(path: str | Path, graph: Graph, options: NodeOptions) -> tuple[A
     path, options = as_path(path, "labels"), replace(options, feature_format="table")
     header = True if any(map(is_name, options.columns)) else None
     with enough_memory(path):
-        table = read_table(path, Wanted(links=False, needed="a column of ids and one of labels"), header=header)
-        if options.label is None:
-            options = replace(options, label=_other_column(table.names, take_nodes(table, options).columns, str(path)))
+        table = read_table(path, Wanted(links=False, needed=NEEDED), header=header)
+        options = replace(options, label=label_column(table, options, str(path)))
         nodes = take_nodes(table, options)
         known = pa.array([str(name) for name in graph.ids], pa.large_string())
         places = pc.fill_null(pc.index_in(nodes.ids.cast(pa.large_string()), value_set=known), -1)
         indices = places.to_numpy().astype(np.int64)
         inside = np.flatnonzero(indices >= 0)
         if not len(inside):
-            raise InputError(
-                f"{path}: none of its ids is a node of the graph; its ids are like {str(nodes.ids[0].as_py())!r}, "
-                f"the others like {str(graph.ids[0])!r}."
-            )
+            raise no_nodes(str(path), str(nodes.ids[0].as_py()), str(graph.ids[0]))
         of_rows = np.where(indices >= 0, indices, graph.num_nodes + np.arange(len(indices)))  # strangers all differ
         require_one_row_each(of_rows, np.array(graph.ids, dtype=object), nodes.origin)
         rows = np.full(graph.num_nodes, -1, dtype=np.int64)
         rows[indices[inside]] = inside
         labels = to_labels(table.column(table.place_of(str(options.label))), rows, nodes.origin)
-    strange = len(indices) - len(inside)
-    without = labels.tolist().count(-1)
-    classes = count(len(set(labels.tolist()) - {-1}), "class", "classes")
-    notes = [f"labels are the column {options.label}", classes]
+    classes, without = len(set(labels.tolist()) - {-1}), labels.tolist().count(-1)
+    return labels, notes_on_labels(str(options.label), classes, without, len(indices) - len(inside))
+
+
+def no_nodes(table: str, own: str, other: str) -> InputError:
+    """What to say of a table that is about none of the nodes."""
+    return InputError(
+        f"{table}: none of its ids is a node of the graph; its ids are like {own!r}, the others like {other!r}."
+    )
+
+
+def notes_on_labels(column: str, classes: int, without: int, strange: int) -> tuple[str, ...]:
+    """What was assumed, how many classes there are, nodes without one, and rows about other nodes."""
+    notes = [f"labels are the column {column}", count(classes, "class", "classes")]
     notes += [f"{count(without, 'node')} without one"] if without else []
     notes += [f"{count(strange, 'row')} about nodes that are not in the graph left out"] if strange else []
-    return labels, tuple(notes)
+    return tuple(notes)
+
+
+def label_column(table: SourceTable, options: NodeOptions, path: str) -> str:
+    """The column of labels that is asked for, or the one that can be it."""
+    if options.label is not None:
+        return options.label
+    return _other_column(table.names, take_nodes(table, options).columns, path)
 
 
 def _other_column(names: list[str], others: pa.Table, path: str) -> str:

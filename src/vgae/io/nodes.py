@@ -5,6 +5,7 @@ Features may also come entry by entry or as a matrix (`entries.py`); a list of i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from vgae.io.entries import (
     take_coordinates,
 )
 from vgae.io.folder import holds_table, read_table
-from vgae.io.formats import ARRAYS, LISTS, MATRICES, refuse_unknown_features
+from vgae.io.formats import ARRAYS, LISTS, MATRICES, TABLES, refuse_unknown_features
 from vgae.io.matrix_market import read_matrix_market
 from vgae.io.npz_layouts import read_matrix
 from vgae.io.options import NodeOptions
@@ -53,22 +54,34 @@ class NodeTable:
         """Whether there are only ids, whose order is that of the nodes."""
         return self.id_name is not None and self.labels is None and self.columns.num_columns == 0
 
+    @property
+    def may_be_entries(self) -> bool:
+        """Whether its rows have as many columns as entries have."""
+        return bool(1 <= self.columns.num_columns <= 2)
+
 
 def read_nodes(path: Path, options: NodeOptions) -> NodeTable:
     """What a file says of nodes; where a column of a table is asked for by name, its first row is a header."""
     kind = "" if is_folder(path) else suffix_of(path)
     if kind in LISTS:
-        return _of_entries(read_json_features(path), Origin(str(path)), options)
+        return of_entries(read_json_features(path), Origin(str(path)), options)
     if kind in ARRAYS + MATRICES:
         matrix = read_matrix(path) if kind in ARRAYS else read_matrix_market(path)
-        return _of_entries(rows_of_matrix(path, matrix), Origin(str(path)), options)
+        return of_entries(rows_of_matrix(path, matrix), Origin(str(path)), options)
     if not holds_table(path) and not is_stream(path):
         raise refuse_unknown_features(path)
     header = True if any(map(is_name, options.columns)) else None
     return take_nodes(read_table(path, Wanted(links=False, needed="ids", least=1), header=header), options)
 
 
-def _of_entries(listed: ListedFeatures, origin: Origin, options: NodeOptions) -> NodeTable:
+def can_be_shared(path: Path, *, arrays: bool) -> bool:
+    """Whether several can read a part each of what a file says of nodes: a table, or an npz where that will do."""
+    if is_folder(path):
+        return True
+    return suffix_of(path) in (*TABLES, *(ARRAYS if arrays else ())) and path.is_file() and path.stat().st_size > 0
+
+
+def of_entries(listed: ListedFeatures, origin: Origin, options: NodeOptions) -> NodeTable:
     """Features that are no columns, so that there are none to choose from, to standardise or to fill in."""
     for name in ("id", "label", "standardise", "feature_format"):
         if getattr(options, name) not in (None, False):
@@ -82,7 +95,7 @@ def take_nodes(table: SourceTable, options: NodeOptions) -> NodeTable:
     if options.feature_format == COORDINATES or (options.feature_format is None and looks_like_coordinates(table)):
         listed = take_coordinates(table, options.id)
         plain_options = NodeOptions(label=options.label, standardise=options.standardise)
-        return _of_entries(listed, origin, plain_options)
+        return of_entries(listed, origin, plain_options)
     place, notes = _place_of_ids(table) if options.id is None else (table.place_of(options.id), ())
     ids = as_ids(origin, table.column(place), names[place], "every row needs one")
     label = None if options.label is None else table.place_of(options.label)
@@ -145,30 +158,37 @@ def require_one_row_each(codes: IntArray, ids: AnyArray, origin: Origin, *, entr
     same = np.flatnonzero(codes[order][1:] == codes[order][:-1])
     if len(same):
         row, again = min((int(order[place]), int(order[place + 1])) for place in same)
-        name, both = str(ids[codes[row]]), f"{origin.row(row)} and {origin.row(again)}"
-        hint = "; if rows are entries (node, feature, value), say so (feature_format coordinates)" if entries else ""
-        raise InputError(f"{origin.name}: {both} are both about the node {name!r}; keep one of them{hint}.")
+        raise repeated(origin.name, [origin.row(row), origin.row(again)], str(ids[codes[row]]), entries=entries)
+
+
+def repeated(table: str, rows: Sequence[str], node: str, *, entries: bool) -> InputError:
+    """What to say of two rows about one node."""
+    hint = "; if rows are entries (node, feature, value), say so (feature_format coordinates)" if entries else ""
+    return InputError(f"{table}: {rows[0]} and {rows[1]} are both about the node {node!r}; keep one of them{hint}.")
 
 
 def rows_of_nodes(codes: IntArray, ids: AnyArray, linked: BoolArray, nodes: NodeTable, links: Origin) -> IntArray:
     """For each node its row in the table, -1 where it has none; `codes` are the nodes of the rows."""
-    require_one_row_each(codes, ids, nodes.origin, entries=1 <= nodes.columns.num_columns <= 2)
+    require_one_row_each(codes, ids, nodes.origin, entries=nodes.may_be_entries)
     if not linked[codes].any():
-        own, other = str(ids[codes[0]]), str(ids[int(np.argmax(linked))])
-        raise InputError(
-            f"{nodes.origin.name}: none of its ids occurs in {links.name}; "
-            f"its ids are like {own!r}, the others like {other!r}."
-        )
+        raise strangers(nodes.origin.name, links.name, str(ids[codes[0]]), str(ids[int(np.argmax(linked))]))
     rows = np.full(len(ids), -1, dtype=np.int64)
     rows[codes] = np.arange(len(codes))
     return rows
 
 
+def strangers(table: str, links: str, own: str, other: str) -> InputError:
+    """What to say of a table about other nodes than those of the links."""
+    return InputError(
+        f"{table}: none of its ids occurs in {links}; its ids are like {own!r}, the others like {other!r}."
+    )
+
+
 def to_labels(column: pa.ChunkedArray, rows: IntArray, origin: Origin) -> AnyArray:
     """The labels of the nodes that have these rows: whole numbers if all are, else text; -1 for none."""
     column = plain(column)
-    numbers = as_numbers(column)
-    if numbers is not None and not numbers.text.any() and _all_whole(numbers):
+    numbers = whole_labels(column)
+    if numbers is not None:
         whole = np.append(np.where(numbers.missing, -1, numbers.values), -1).astype(np.int64)
         return whole[rows]
     try:
@@ -177,6 +197,12 @@ def to_labels(column: pa.ChunkedArray, rows: IntArray, origin: Origin) -> AnyArr
         raise InputError(f"{origin.name}: labels are text or numbers, not {column.type}.") from None
     labels = np.array([*(value or -1 for value in text), -1], dtype=object)[rows]
     return text_array(labels.tolist()) if all(isinstance(label, str) for label in labels) else labels
+
+
+def whole_labels(column: pa.ChunkedArray) -> Numbers | None:
+    """A plain column of labels as whole numbers, if all of them are."""
+    numbers = as_numbers(column)
+    return None if numbers is None or numbers.text.any() or not _all_whole(numbers) else numbers
 
 
 def _all_whole(numbers: Numbers) -> bool:

@@ -14,11 +14,11 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from vgae.io.atomic import atomic_write
 from vgae.io.plain import as_path, open_plain
 from vgae.memory import bytes_free
 from vgae.words import shown
+
+Read = TypeVar("Read")
 
 SUFFIX = ".npy"
 MAGIC = b"\x93NUMPY"
@@ -74,6 +76,21 @@ def read_npz(
         return _read(file, known, str(path), only=only)
 
 
+def read_rows(path: str | Path, known: Mapping[str, Expected], rows: Mapping[str, range]) -> dict[str, AnyArray]:
+    """Some rows of arrays of an npz, all of those that no rows are given for; others are left unread.
+
+    No more than these rows are ever in memory. An array that is stored by columns has no rows to read.
+    """
+    with _open(as_path(path)) as file:
+        return _read(file, known, str(path), only=False, rows=rows)
+
+
+def shape_in(path: str | Path, name: str, expected: Expected) -> tuple[int, ...] | None:
+    """The shape of an array of an npz, of which nothing else is read; None where it is stored by columns."""
+    with _open(as_path(path)) as file:
+        return _unpacked(file, str(path), lambda archive: _shape(archive, name, expected, str(path)))
+
+
 def names_in(path: str | Path) -> tuple[str, ...]:
     """The names of the arrays in an npz, none of which is read."""
     try:
@@ -109,16 +126,26 @@ def write_npz(path: Path, **arrays: Any) -> None:
         np.savez_compressed(file, **content)
 
 
-def _read(file: BinaryIO, known: Mapping[str, Expected], where: str, *, only: bool) -> dict[str, AnyArray]:
+def _read(
+    file: BinaryIO, known: Mapping[str, Expected], where: str, *, only: bool, rows: Mapping[str, range] | None = None
+) -> dict[str, AnyArray]:
+    def read(archive: zipfile.ZipFile) -> dict[str, AnyArray]:
+        _require_whole(archive)
+        found: dict[str, AnyArray] = {}
+        free = bytes_free() / 2  # what is read is copied when it becomes a graph
+        for key, member in _members(archive, known, where, only=only).items():
+            found[key] = _array(archive, member, key, known[key], free, where, (rows or {}).get(key))
+            free -= found[key].nbytes
+        return found
+
+    return _unpacked(file, where, read)
+
+
+def _unpacked(file: BinaryIO, where: str, read: Callable[[zipfile.ZipFile], Read]) -> Read:
+    """What is read of an archive, or an error that names it."""
     try:
         with zipfile.ZipFile(file) as archive:
-            _require_whole(archive)
-            found: dict[str, AnyArray] = {}
-            free = bytes_free() / 2  # what is read is copied when it becomes a graph
-            for key, member in _members(archive, known, where, only=only).items():
-                found[key] = _array(archive, member, key, known[key], free, where)
-                free -= found[key].nbytes
-            return found
+            return read(archive)
     except InputError:
         raise
     except MemoryError:
@@ -158,8 +185,22 @@ def _members(
     return dict(zip(names, members, strict=True))
 
 
+def _shape(archive: zipfile.ZipFile, key: str, expected: Expected, where: str) -> tuple[int, ...] | None:
+    with archive.open(key + SUFFIX) as stream:
+        header, _ = _header(stream)
+    _dtype(header["descr"], header["shape"], key, expected, where)
+    shape: tuple[int, ...] = header["shape"]
+    return None if header["fortran_order"] and len(shape) > 1 else shape
+
+
 def _array(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo, key: str, expected: Expected, free: float, where: str
+    archive: zipfile.ZipFile,
+    member: zipfile.ZipInfo,
+    key: str,
+    expected: Expected,
+    free: float,
+    where: str,
+    rows: range | None,
 ) -> AnyArray:
     if member.flag_bits & 1:
         raise InputError(f"{where}: the array {key} is encrypted, which is not read.")
@@ -169,7 +210,8 @@ def _array(
         header, length = _header(stream)
         descr, shape, by_column = header["descr"], header["shape"], header["fortran_order"]
         dtype = _dtype(descr, shape, key, expected, where)
-        size = prod(max(1, extent) for extent in shape) * dtype.itemsize
+        kept = shape if rows is None else (len(rows), *shape[1:])
+        size = prod(max(1, extent) for extent in kept) * dtype.itemsize
         stored = member.compress_type == zipfile.ZIP_STORED
         most = member.compress_size if stored else DEFLATE_RATIO * member.compress_size
         if size > free:
@@ -177,9 +219,10 @@ def _array(
         told = length + prod(shape) * dtype.itemsize
         if dtype.itemsize == 0 or told != member.file_size or told > most or (stored and told != most):
             raise ValueError("header, archive and packed size do not agree")
-        flat = np.empty(prod(shape), dtype)
-        _fill(flat.view(np.uint8), stream)
-    return flat.reshape(shape[::-1]).T if by_column else flat.reshape(shape)
+        flat = np.empty(prod(kept), dtype)
+        first = 0 if rows is None else rows.start * prod(shape[1:]) * dtype.itemsize
+        _fill(flat.view(np.uint8), stream, first, told - length)
+    return flat.reshape(shape[::-1]).T if by_column and rows is None else flat.reshape(kept)
 
 
 def _header(stream: IO[bytes]) -> tuple[dict[str, Any], int]:
@@ -214,13 +257,19 @@ def _dtype(descr: Any, shape: tuple[int, ...], key: str, expected: Expected, whe
     return dtype
 
 
-def _fill(memory: AnyArray, stream: IO[bytes]) -> None:
-    """Exactly as many bytes as there is room for; the end of the stream is where the checksum is compared."""
+def _fill(memory: AnyArray, stream: IO[bytes], first: int, total: int) -> None:
+    """The bytes from the first on that there is room for, of a stream of as many as told.
+
+    The end of the stream is where the checksum is compared, so that all of it is read.
+    """
     place = 0
     while chunk := stream.read(CHUNK):
-        if place + len(chunk) > len(memory):
+        end = place + len(chunk)
+        if end > total:
             raise ValueError("more than the header says")
-        memory[place : place + len(chunk)] = np.frombuffer(chunk, np.uint8)
-        place += len(chunk)
-    if place < len(memory):
+        low, high = max(place, first), min(end, first + len(memory))
+        if low < high:
+            memory[low - first : high - first] = np.frombuffer(chunk, np.uint8)[low - place : high - place]
+        place = end
+    if place < total:
         raise EOFError("less than the header says")

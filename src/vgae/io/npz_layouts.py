@@ -10,6 +10,7 @@ Other arrays, such as masks and names, are left unread and named in a note; no p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from vgae.graph.checks import MAX_NODES
 from vgae.graph.graph import Graph
 from vgae.graph.pairs import AnyArray
 from vgae.io.graphs import COUNT, GRAPH_ARRAYS, OF_NODES, SPARSE_FEATURES, features_in
-from vgae.io.npz import Expected, names_in, read_npz
+from vgae.io.npz import Expected, names_in, read_npz, read_rows, shape_in
 from vgae.io.options import LinkOptions
 from vgae.io.sparse import require_weight_of_matrix, sparse_if_few
 
@@ -85,6 +86,57 @@ def read_matrix(path: Path) -> Any:
     if found is None:
         raise InputError(f"{path}: there are no features in it; use scipy.sparse.save_npz, or call the array features.")
     return found
+
+
+@dataclass(frozen=True)
+class RowsOfMatrix:
+    """A matrix of features in an npz file of which some rows can be read without the others."""
+
+    path: Path
+    shape: tuple[int, int]
+    starts: AnyArray | None  # of the rows among the entries; None: it is dense
+    names: tuple[str, ...]  # of the arrays of data and indices, or of the dense one
+
+    @classmethod
+    def of(cls, path: Path) -> RowsOfMatrix | None:
+        """That of a file; None where all of it has to be read: it is laid out otherwise, or not as it should be."""
+        names = names_in(path)
+        start = "" if _is_scipy(names) else ((_starts(names) or ("", "attr_"))[1])
+        parts = tuple(start + part for part in CSR)
+        if set(parts) <= set(names):
+            return cls._sparse(path, parts)
+        name = next((name for name in FEATURES if name in names), None)
+        if name is None or start + "data" in names or "feature_data" in names:
+            return None
+        shape = shape_in(path, name, MATRIX)
+        if shape is None or not 0 < shape[0] <= MAX_NODES or 0 in shape:
+            return None
+        return cls(path, (shape[0], 1 if len(shape) == 1 else shape[1]), None, (name,))
+
+    @classmethod
+    def _sparse(cls, path: Path, parts: tuple[str, ...]) -> RowsOfMatrix | None:
+        data, indices, starts, shape = parts
+        known = {starts: PLACES, shape: PLACES, "format": SCIPY["format"]}
+        found = read_npz(path, {name: known[name] for name in known if name in names_in(path)}, only=False)
+        given, extents = found[starts].astype(np.int64), tuple(int(extent) for extent in found[shape])
+        if found.get("format", np.array(b"csr")).item() not in (b"csr", "csr") or len(extents) != 2:
+            return None
+        lengths = [shape_in(path, data, MATRIX), shape_in(path, indices, PLACES)]
+        whole = len(given) == extents[0] + 1 and given[0] == 0 and lengths == [(given[-1],)] * 2
+        if not whole or (np.diff(given) < 0).any() or not 0 < extents[0] <= MAX_NODES or extents[1] == 0:
+            return None
+        return cls(path, (extents[0], extents[1]), given, (data, indices))
+
+    def read(self, rows: range) -> Any:
+        """Some of its rows."""
+        if self.starts is None:
+            found = read_rows(self.path, {self.names[0]: MATRIX}, {self.names[0]: rows})[self.names[0]]
+            return found if found.ndim == 2 else found[:, None]
+        first, last = int(self.starts[rows.start]), int(self.starts[rows.stop])
+        known = dict(zip(self.names, (MATRIX, PLACES), strict=True))
+        parts = read_rows(self.path, known, dict.fromkeys(self.names, range(first, last)))
+        starts = self.starts[rows.start : rows.stop + 1] - first
+        return sp.csr_array((*(parts[name] for name in self.names), starts), shape=(len(rows), self.shape[1]))
 
 
 def scipy_matrix(path: Path) -> Any:

@@ -30,6 +30,7 @@ from vgae.errors import InputError
 from vgae.graph.features import Normalization
 from vgae.graph.pairs import AnyArray, IntArray
 from vgae.io.columns import BoolArray, Numbers, as_numbers, plain
+from vgae.io.everywhere import HERE, Here, texts_in
 from vgae.io.options import NodeOptions
 from vgae.io.source import Origin, listed, table_of
 from vgae.io.sparse import SPARSE_SHARE
@@ -102,13 +103,19 @@ class FeatureRecipe:
 
     @classmethod
     def fit(
-        cls, table: pa.Table, *, standardise: bool = False, impute: str | None = None, origin: Origin | None = None
+        cls,
+        table: pa.Table,
+        *,
+        standardise: bool = False,
+        impute: str | None = None,
+        origin: Origin | None = None,
+        everywhere: Here = HERE,
     ) -> FeatureRecipe:
-        """The recipe for all columns of a table that hold anything."""
+        """The recipe for all columns of a table that hold anything; others may have more of its rows."""
         options = NodeOptions(standardise=standardise, impute=impute)
         origin = origin or Origin("table")
         given = zip(table.column_names, map(plain, table.columns), strict=True)
-        found = [_fit_column(origin, name, column, options) for name, column in given]
+        found = [_fit_column(origin, name, column, options, everywhere) for name, column in given]
         return cls(tuple(column for column in found if column is not None))
 
     def apply(self, table: Any, name: str = "table") -> tuple[npt.NDArray[np.float32] | sp.csr_array, tuple[str, ...]]:
@@ -158,17 +165,18 @@ class FeatureRecipe:
             raise InputError(f"recipe: not a recipe that this version of vgae reads ({error}).") from None
 
 
-def build_features(encoded: Sequence[Encoded], rows: IntArray) -> npt.NDArray[np.float32] | sp.csr_array:
-    """The features of the nodes that have these rows; sparse if few are not 0."""
-    taken = [part.values[rows] for part in encoded]
+def build_features(
+    encoded: Sequence[Encoded], rows: IntArray, *, sparse: bool | None = None
+) -> npt.NDArray[np.float32] | sp.csr_array:
+    """The features of the nodes that have these rows; sparse if few are not 0, unless it is said."""
+    if sparse is None:
+        sparse = num_stored(encoded, rows) < SPARSE_SHARE * len(rows) * num_features(encoded)
     starts = np.cumsum([0, *(len(part.column.features) for part in encoded)]).tolist()
     shape = (len(rows), starts[-1])
     given = [
-        (part.column.kind == "category", start, values)
-        for part, start, values in zip(encoded, starts, taken, strict=False)
+        (part.column.kind == "category", start, part.values[rows]) for part, start in zip(encoded, starts, strict=False)
     ]
-    count = sum(np.count_nonzero(values >= 0 if category else values) for category, _, values in given)
-    if count < SPARSE_SHARE * shape[0] * shape[1]:
+    if sparse:
         return _sparse(given, shape)
     dense = np.zeros(shape, dtype=np.float32)
     for category, start, values in given:
@@ -178,6 +186,17 @@ def build_features(encoded: Sequence[Encoded], rows: IntArray) -> npt.NDArray[np
         else:
             dense[:, start] = values
     return dense
+
+
+def num_features(encoded: Sequence[Encoded]) -> int:
+    """How many features the columns become."""
+    return sum(len(part.column.features) for part in encoded)
+
+
+def num_stored(encoded: Sequence[Encoded], rows: IntArray) -> int:
+    """How many of the features of these rows are not 0."""
+    taken = ((part.column.kind == "category", part.values[rows]) for part in encoded)
+    return sum(int(np.count_nonzero(values >= 0 if category else values)) for category, values in taken)
 
 
 def _sparse(given: list[tuple[bool, int, AnyArray]], shape: tuple[int, int]) -> sp.csr_array:
@@ -215,42 +234,47 @@ def notes_on(encoded: Sequence[Encoded]) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------------------ a column
 
 
-def _fit_column(origin: Origin, name: str, column: pa.ChunkedArray, options: NodeOptions) -> FeatureColumn | None:
+def _fit_column(
+    origin: Origin, name: str, column: pa.ChunkedArray, options: NodeOptions, everywhere: Here
+) -> FeatureColumn | None:
     """What a column is, by its values; None where there are none, or names of the rows."""
-    numbers = _as_booleans(column)
-    if numbers is not None:
-        known = numbers.values[~numbers.missing]
-        return FeatureColumn(name, "boolean", fill=_fill(options.impute, float(known.mean())))
+    booleans = _as_booleans(column)
+    if everywhere.every(booleans is not None) and booleans is not None:
+        known = booleans.values[~booleans.missing]
+        if everywhere.total(len(known)) == 0:
+            return None
+        mean = everywhere.moments(known)[0] if options.impute == "mean" else 0.0
+        return FeatureColumn(name, "boolean", fill=_fill(options.impute, mean))
     numbers = as_numbers(column)
     if numbers is None:
         raise InputError(
             f"{origin.name}: the column {name!r} holds {column.type}, which cannot become a feature; leave it out."
         )
-    num_known = int(np.count_nonzero(~numbers.missing))
-    num_text = int(np.count_nonzero(numbers.text))
+    num_known = everywhere.total(int(np.count_nonzero(~numbers.missing)))
+    num_text = everywhere.total(int(np.count_nonzero(numbers.text)))
     if num_known == 0:
         return None
     if num_known - num_text >= NUMERIC_SHARE * num_known:
         _require_numbers(origin, name, column, numbers)
-        known = numbers.values[~numbers.missing]
-        constant = known.min() == known.max()  # then its deviation is 0, or what rounding leaves of it
-        mean, std = (float(known[0]), 1.0) if constant else (float(known.mean()), float(known.std()))
+        asked = options.standardise or options.impute == "mean"
+        mean, std = everywhere.moments(numbers.values[~numbers.missing]) if asked else (0.0, 1.0)
         fill = _fill(options.impute, mean)
         return (
             FeatureColumn(name, "numeric", mean, std, fill)
             if options.standardise
             else FeatureColumn(name, "numeric", fill=fill)
         )
-    _refuse_decimal_commas(origin, name, column, numbers)
-    texts = pc.unique(pc.drop_null(column)).to_pylist()
-    categories = tuple(sorted(text for text in texts if text))
-    if len(categories) > FEW_CATEGORIES and len(categories) >= NAME_SHARE * num_known:
+    _refuse_decimal_commas(origin, name, column, numbers, num_known, everywhere)
+    texts = texts_in(column)
+    number = everywhere.num_distinct(texts)
+    if number > FEW_CATEGORIES and number >= NAME_SHARE * num_known:
         return None
-    if len(categories) > MAX_CATEGORIES:
+    if number > MAX_CATEGORIES:
         raise InputError(
-            f"{origin.name}: the column {name!r} holds {len(categories):,} different texts, and at most "
+            f"{origin.name}: the column {name!r} holds {number:,} different texts, and at most "
             f"{MAX_CATEGORIES:,} become features; group them, or leave the column out."
         )
+    categories = tuple(sorted(everywhere.distinct(texts)))
     return FeatureColumn(name, "category", fill=_fill(options.impute, 0.0), categories=categories)
 
 
@@ -282,17 +306,15 @@ def _encode_categories(origin: Origin, column: FeatureColumn, given: pa.ChunkedA
 
 
 def _as_booleans(column: pa.ChunkedArray) -> Numbers | None:
-    """A column of true and false as 1 and 0; None if it holds anything else, or nothing."""
+    """A column of true and false as 1 and 0; None if it holds anything else."""
     if pa.types.is_large_string(column.type):
         small = pc.utf8_lower(column)
         known = pc.is_in(small, value_set=pa.array(["true", "false"], column.type))
         missing = pc.fill_null(pc.equal(column, ""), True)
-        if not pc.all(pc.or_(known, missing)).as_py():
+        if not pc.all(pc.or_(known, missing), min_count=0).as_py():
             return None
         column = pc.if_else(missing, pa.scalar(None, pa.bool_()), pc.equal(small, "true"))
     elif not pa.types.is_boolean(column.type):
-        return None
-    if column.null_count == len(column):
         return None
     values = pc.fill_null(column.cast(pa.float64()), float("nan")).to_numpy()
     return Numbers(values, np.isnan(values), np.zeros(len(values), dtype=bool))
@@ -315,10 +337,12 @@ def _require_numbers(origin: Origin, name: str, column: pa.ChunkedArray, numbers
         )
 
 
-def _refuse_decimal_commas(origin: Origin, name: str, column: pa.ChunkedArray, numbers: Numbers) -> None:
+def _refuse_decimal_commas(
+    origin: Origin, name: str, column: pa.ChunkedArray, numbers: Numbers, num_known: int, everywhere: Here
+) -> None:
     """A column of numbers with decimal commas is no column of categories."""
     commas = pc.fill_null(pc.match_substring_regex(column, DECIMAL_COMMA), False).to_numpy().astype(bool)
-    num_known, num_strange = np.count_nonzero(~numbers.missing), np.count_nonzero(numbers.text & ~commas)
+    num_strange = everywhere.total(int(np.count_nonzero(numbers.text & ~commas)))
     if commas.any() and num_known - num_strange >= NUMERIC_SHARE * num_known:
         row = int(commas.argmax())
         raise InputError(

@@ -23,7 +23,9 @@ from vgae.model.prepared import PreparedInputs
 from vgae.ops import SparseMatrix
 from vgae.parallel.draws import RowGenerator
 from vgae.parallel.halo import Halo
+from vgae.parallel.mail import counts_of
 from vgae.parallel.matrix import ShardedMatrix, divided
+from vgae.parallel.part import GraphPart
 from vgae.parallel.shards import Shards
 
 if TYPE_CHECKING:
@@ -118,9 +120,17 @@ def sharded_inputs(
     features = features_of(graph, shards.own, group.device, unit_rows=unit_rows)
     if not isinstance(features, SparseMatrix):
         return ShardedInputs(propagation, features, mask=mask)
-    starts: Any = graph.features.indptr  # type: ignore[union-attr]  # of features that are sparse
-    entries = range(int(starts[shards.own.start]), int(starts[shards.own.stop]))
-    return ShardedInputs(propagation, features, entries=entries, num_entries=int(starts[-1]), mask=mask)
+    entries = entries_of(graph, shards, group)
+    return ShardedInputs(propagation, features, entries=entries, num_entries=graph.num_feature_entries, mask=mask)
+
+
+def entries_of(graph: Graph, shards: Shards, group: Group) -> range:
+    """Which of the entries of a sparse X are in own rows."""
+    features: Any = graph.features
+    if isinstance(graph, GraphPart):
+        ends = np.cumsum(counts_of(group, features.nnz)).tolist()
+        return range(ends[group.rank] - features.nnz, ends[group.rank])
+    return range(int(features.indptr[shards.own.start]), int(features.indptr[shards.own.stop]))
 
 
 def rows_with_loops(
@@ -159,7 +169,7 @@ def features_of(graph: Graph, rows: range, device: torch.device, *, unit_rows: b
     given: Any = graph.features
     if given is None:
         return None
-    part = given[rows.start : rows.stop]
+    part = given if isinstance(graph, GraphPart) else given[rows.start : rows.stop]  # which has no others
     if unit_rows:
         part = normalize(part, "rows")
     return SparseMatrix(part, device=device) if sp.issparse(part) else torch.tensor(np.array(part), device=device)

@@ -111,7 +111,7 @@ class Workload:
             num_nodes=graph.num_nodes,
             num_edges=graph.num_edges,
             num_features=graph.num_features,
-            feature_entries=0 if matrix is None else int(matrix.size),
+            feature_entries=graph.num_feature_entries,
             sparse_features=sp.issparse(matrix),
             composition=composition,
             num_negatives=num_negatives or num_pairs_for(seen, control_variate=with_variate),

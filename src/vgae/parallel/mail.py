@@ -6,6 +6,7 @@ pieces, because what reads a large graph sends gigabytes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,8 @@ from vgae.graph.pairs import AnyArray, IntArray
 if TYPE_CHECKING:
     from vgae.parallel.group import Group
 
-PIECE = 2**24  # rows for one process that travel at a time
-STREAMED = 2**22  # rows that travel to the first process at a time
+PIECE = 2**24  # numbers for one process that travel at a time
+STREAMED = 2**22  # numbers that travel to the first process at a time
 SAMPLES = 512  # values for each process that ranges are chosen by
 
 
@@ -31,16 +32,15 @@ class Mail:
         self.order = np.argsort(owners, kind="stable")
         self.sent = np.bincount(owners, minlength=group.size)
         self.received = exchanged(group, self.sent, np.ones(group.size, np.int64), np.ones(group.size, np.int64), 1)
-        self.rounds = rounds_of(group, self.sent)
+        self.most = most_of(group, self.sent)
 
     def send(self, rows: AnyArray) -> AnyArray:
         """The rows that arrive here."""
-        return exchanged(self.group, rows[self.order], self.sent, self.received, self.rounds)
+        return exchanged(self.group, rows[self.order], self.sent, self.received, self.most)
 
     def answer(self, rows: AnyArray) -> AnyArray:
         """An answer to each row that has arrived, back to where it came from, in the order of the rows there."""
-        rounds = rounds_of(self.group, self.received)
-        back = exchanged(self.group, rows, self.received, self.sent, rounds)
+        back = exchanged(self.group, rows, self.received, self.sent, most_of(self.group, self.received))
         answers: AnyArray = np.empty_like(back)
         answers[self.order] = back
         return answers
@@ -69,10 +69,10 @@ def gathered(group: Group, rows: AnyArray) -> AnyArray:
 
 def streamed(group: Group, rows: AnyArray) -> Iterator[AnyArray]:
     """The rows of all processes, piece by piece and in order, in the first; in others nothing, but they take part."""
-    counts = counts_of(group, len(rows))
+    counts, most = counts_of(group, len(rows)), rows_within(STREAMED, rows)
     for rank, number in enumerate(counts):
-        for begin in range(0, number, STREAMED):
-            length = min(STREAMED, number - begin)
+        for begin in range(0, number, most):
+            length = min(most, number - begin)
             here = rows[begin : begin + length] if rank == group.rank else rows[:0]
             sent, received = [0] * group.size, [0] * group.size
             sent[0] = len(here)
@@ -104,31 +104,37 @@ def counts_of(group: Group, number: int) -> list[int]:
     return found
 
 
-def rounds_of(group: Group, sent: IntArray) -> int:
-    """In how many pieces messages travel, so that none is too long."""
-    most = max(counts_of(group, int(sent.max())))
-    return max(1, -(-most // PIECE))
+def most_of(group: Group, sent: IntArray) -> int:
+    """The most rows that any process sends to another."""
+    return max(counts_of(group, int(sent.max())))
 
 
-def exchanged(group: Group, rows: AnyArray, sent: IntArray, received: IntArray, rounds: int) -> AnyArray:
-    """What arrives of rows that lie by process."""
+def rows_within(numbers: int, rows: AnyArray) -> int:
+    """How many such rows have no more than so many numbers; one at least."""
+    return max(1, numbers // max(1, math.prod(rows.shape[1:])))
+
+
+def exchanged(group: Group, rows: AnyArray, sent: IntArray, received: IntArray, most: int) -> AnyArray:
+    """What arrives of rows that lie by process; in pieces, so that no message is too long."""
+    piece = rows_within(PIECE, rows)
+    rounds = max(1, -(-most // piece))
     begins, places = (np.concatenate([[0], np.cumsum(each)]).astype(int) for each in (sent, received))
     found = np.empty((int(received.sum()), *rows.shape[1:]), dtype=rows.dtype)
     for number in range(rounds):
         going, coming = (
-            [min(max(int(each) - number * PIECE, 0), PIECE) for each in counts] for counts in (sent, received)
+            [min(max(int(each) - number * piece, 0), piece) for each in counts] for counts in (sent, received)
         )
         if rounds == 1:
             outgoing = rows
         else:
-            firsts = [int(begin) + number * PIECE for begin in begins[:-1]]
+            firsts = [int(begin) + number * piece for begin in begins[:-1]]
             outgoing = np.concatenate(
                 [rows[first : first + length] for first, length in zip(firsts, going, strict=True)]
             )
         arrived = group.exchange(tensor_of(group, outgoing), going, coming).wait().cpu().numpy()
         end = 0
         for place, length in zip(places[:-1], coming, strict=True):
-            first = int(place) + number * PIECE
+            first = int(place) + number * piece
             found[first : first + length] = arrived[end : end + length]
             end += length
     return found

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from vgae.graph.convert import text_array
 from vgae.graph.pairs import AnyArray, IntArray, distinct
 from vgae.io.columns import whole_numbers
+from vgae.parallel.agreement import gather_json
 from vgae.parallel.mail import Mail, collected, counts_of, ranges_of
 from vgae.parallel.texts import collected_text, owners_of_text, send_text
 
@@ -34,6 +36,28 @@ class OwnIds:
     group: Group
     num_nodes: int  # of all processes together
     ids: IntArray | pa.Array
+
+    def names_of(self, nodes: Sequence[int]) -> list[str]:
+        """The ids of some nodes as text, in all processes, which ask for the same."""
+        first = sum(counts_of(self.group, len(self.ids))[: self.group.rank])
+        own = {node: self.ids[node - first] for node in nodes if 0 <= node - first < len(self.ids)}
+        texts = {node: str(found.as_py() if isinstance(found, pa.Scalar) else found) for node, found in own.items()}
+        every = {node: text for found in gather_json(self.group, list(texts.items())) for node, text in found}
+        return [every[node] for node in nodes]
+
+    def places_of(self, column: pa.ChunkedArray) -> IntArray:
+        """The nodes with these ids, as they read, -1 where there is none; all processes ask, each for some."""
+        own = pa.array(self.ids).cast(pa.large_string())
+        first = sum(counts_of(self.group, len(own))[: self.group.rank])
+        to_owner = Mail(self.group, owners_of_text(own, self.group.size))
+        known, nodes = send_text(to_owner, own), to_owner.send(first + np.arange(len(own)))
+        chunks = column.cast(pa.large_string()).chunks or [pa.array([], pa.large_string())]
+        asked = pa.concat_arrays(chunks).dictionary_encode()
+        asking = Mail(self.group, owners_of_text(asked.dictionary, self.group.size))
+        found = pc.fill_null(pc.index_in(send_text(asking, asked.dictionary), value_set=known), -1)
+        of_asked = asking.answer(np.append(nodes, -1)[found.to_numpy(zero_copy_only=False)])
+        places: IntArray = of_asked[asked.indices.to_numpy(zero_copy_only=False)]
+        return places
 
     def whole(self) -> AnyArray | None:
         """All ids, in the order of the nodes, in the first process."""

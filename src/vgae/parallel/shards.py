@@ -32,6 +32,11 @@ class Shards:
             bounds.append(min(max(end, bounds[-1] + 1), num_nodes - rest))
         return cls((*bounds, num_nodes), rank)
 
+    @classmethod
+    def even(cls, num_nodes: int, num_processes: int, rank: int) -> Shards:
+        """Ranges of about as many nodes; some have none where there are fewer nodes than processes."""
+        return cls(tuple(num_nodes * process // num_processes for process in range(num_processes + 1)), rank)
+
     @property
     def num_nodes(self) -> int:
         """N, of all processes together."""

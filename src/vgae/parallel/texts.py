@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vgae.graph.pairs import IntArray
-from vgae.parallel.mail import Mail, collected, exchanged, rounds_of
+from vgae.parallel.mail import Mail, collected, exchanged, most_of
 
 if TYPE_CHECKING:
     from vgae.parallel.group import Group
@@ -24,10 +24,10 @@ def send_text(mail: Mail, texts: pa.Array) -> pa.Array:
     ordered = texts.take(pa.array(mail.order))
     lengths = _lengths(ordered)
     ends = np.concatenate([[0], np.cumsum(lengths)])[np.concatenate([[0], np.cumsum(mail.sent)])]
-    arrived = exchanged(mail.group, lengths, mail.sent, mail.received, mail.rounds)
+    arrived = exchanged(mail.group, lengths, mail.sent, mail.received, mail.most)
     starts = np.concatenate([[0], np.cumsum(arrived)])[np.concatenate([[0], np.cumsum(mail.received)])]
     sent, received = np.diff(ends), np.diff(starts)
-    content = exchanged(mail.group, _content(ordered), sent, received, rounds_of(mail.group, sent))
+    content = exchanged(mail.group, _content(ordered), sent, received, most_of(mail.group, sent))
     return text_of(arrived, content)
 
 

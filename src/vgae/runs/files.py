@@ -31,12 +31,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save as serialize
 
 from vgae.errors import InputError
 from vgae.io.atomic import atomic_write, sync_folder
 from vgae.io.json_files import hash_json, json_line, write_json
 from vgae.io.splits import write_split
+from vgae.io.tensors import write_tensors
 from vgae.runs.baseline_run import BaselineRun
 from vgae.runs.checks import check_keys, check_version
 from vgae.runs.opened import CONFIG, FILES, RunFiles, file_hash, pack_features
@@ -73,12 +73,12 @@ def write_run(folder: Path, run: Run | BaselineRun | StackRun) -> None:
 
     When config.json is there, all of them outlast a power cut.
     """
-    tensors = serialize(run.tensors())
+    tensors = {name: tensor.numpy() for name, tensor in run.tensors().items()}
     with atomic_write(folder / "model.safetensors") as file:
-        file.write(tensors)
+        write_tensors(file, tensors)
     write_split(folder / "split.npz", run.split)
     with atomic_write(folder / "features.safetensors") as file:
-        file.write(serialize(pack_features(run.split.train)))
+        write_tensors(file, pack_features(run.split.train))
     with atomic_write(folder / "history.jsonl") as file:
         file.writelines(json_line(entry.to_json()) for entry in (run.history if isinstance(run, Run) else []))
     write_json(folder / "metrics.json", run.metrics)

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import scipy.sparse as sp
-import torch
 from safetensors.torch import load as deserialize
 from torch import Tensor
 
 from vgae.errors import InputError
 from vgae.evaluation.calibration import Calibration
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import check_pairs
+from vgae.graph.pairs import AnyArray, check_pairs
 from vgae.graph.split import LinkSplit
 from vgae.io.json_files import json_limit, parse_json
 from vgae.io.plain import open_plain, read_open
@@ -119,15 +118,14 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def pack_features(graph: Graph) -> dict[str, Tensor]:
+def pack_features(graph: Graph) -> dict[str, AnyArray]:
     """What features.safetensors holds."""
     features: Any = graph.features
     if features is None:
         return {}
     if sp.issparse(features):
-        parts = {"data": features.data, "indices": features.indices, "indptr": features.indptr}
-        return {name: torch.tensor(part) for name, part in parts.items()}
-    return {"features": torch.tensor(features)}
+        return {"data": features.data, "indices": features.indices, "indptr": features.indptr}
+    return {"features": features}
 
 
 def _open_first(places: Sequence[Path], name: str, opened: ExitStack) -> list[tuple[Path, BinaryIO]]:

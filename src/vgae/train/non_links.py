@@ -9,7 +9,7 @@ from vgae.graph.negatives import draw_positions, sample_non_links
 from vgae.graph.pairs import Pairs, distinct
 from vgae.graph.split import HeldOut
 from vgae.parallel.part import GraphPart
-from vgae.parallel.splitting import non_links_at
+from vgae.parallel.splitting import non_links_at, unlinked
 
 PER_LINK, ALWAYS, LEAST_PER_LINK = 100, 40_000, 10
 
@@ -23,7 +23,8 @@ def more_non_links(graph: Graph, validation: HeldOut, seed: int) -> Pairs:
     more = distinct(numbering.ranks(validation.links))
     generator = np.random.default_rng(np.random.SeedSequence([seed, 2]))
     most = min(PER_LINK * num_links, max(ALWAYS, LEAST_PER_LINK * num_links))
-    if isinstance(graph, GraphPart):  # none of whose links are in validation
+    if isinstance(graph, GraphPart):
+        more = unlinked(graph, more)  # the other way of an arc may be one, where directions do not count
         num_known = graph.num_links + len(more)
         num = min(most, graph.num_candidate_pairs - num_known)
         return non_links_at(graph, draw_positions(graph, num, generator, num_known), more)

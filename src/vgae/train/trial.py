@@ -153,7 +153,7 @@ def smaller_graph(graph: Graph, num_nodes: int) -> Graph:
     return Graph.from_edges(
         graph.edges[taken] % num_nodes,
         num_nodes=num_nodes,
-        features=None if graph.features is None else graph.features[:num_nodes],
+        features=None if graph.features is None else graph.features[np.arange(num_nodes) % graph.features.shape[0]],
         weights=None if graph.weights is None else graph.weights[taken],
         directed=graph.directed,
     )
