@@ -75,10 +75,11 @@ def test_value_gradient_and_moments(num_nodes: int, width: int, num_pairs: int, 
     exact = q.detach().double().requires_grad_()
     expected, moments = one_by_one(exact, ones, counted, parabola, uniform)
     (gradient,) = torch.autograd.grad(3 * expected, exact)
-    given: Any = (*Side.described(q), ones, counted, tuple(torch.tensor(each) for each in parabola))
+    side, described = Side.described(q)
+    a, b = (torch.tensor(each) for each in parabola)
+    draw = Draw(uniform, ones.num_zeros)
     for value in (True, False):
-        side, described, *rest = given
-        found, found_moments = sum_by_draw(side, described.squares, *rest, Draw(uniform, ones.num_zeros), value=value)
+        found, found_moments = sum_by_draw(side, described.squares, ones, counted, (a, b), draw, value=value)
         if value:
             torch.testing.assert_close(found.double(), expected, rtol=2e-5, atol=1e-5 * num_nodes**2)
         else:
