@@ -3,6 +3,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import FrozenInstanceError
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -770,3 +771,19 @@ def test_weights_that_do_not_fit_are_refused() -> None:
     )
     assert "must be a number" in message_of(lambda: Graph.from_edges(PATH, weights=["a", "b", "c"]))
     assert "add up to too large" in message_of(lambda: Graph.from_edges([(0, 1), (0, 1)], weights=[3e38, 3e38]))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint8, object, str])
+def test_endpoints_are_found_among_ids_of_any_kind_and_order(kind: type) -> None:
+    lowest = 5 if kind is np.uint8 else -50
+    ids = lowest + np.random.default_rng(0).permutation(100)
+    ends = np.random.default_rng(1).integers(100, size=(300, 2))
+    graph = Graph.from_edges(ids[ends].astype(kind), node_ids=ids.astype(kind))
+    assert np.array_equal(graph.edges, Graph.from_edges(ends, num_nodes=100).edges)
+    for wrong in (lowest - 1, lowest + 100):
+        edges: AnyArray = np.array([ids[:2], [ids[5], wrong], ids[5:7]]).astype(kind)
+        message = message_of(partial(Graph.from_edges, edges, node_ids=ids.astype(kind)))
+        assert "row 1 names the node" in message
+        assert str(wrong) in message
+    with_rows = partial(Graph.from_edges, ids[ends].astype(kind), node_ids=ids.astype(kind).reshape(50, 2))
+    assert "A node id must be" in message_of(with_rows)

@@ -234,13 +234,30 @@ def _object_array(items: Sequence[Any]) -> AnyArray:
 
 def _look_up(endpoints: AnyArray, ids: AnyArray) -> IntArray:
     """Positions of the endpoints in the list of ids."""
+    if endpoints.dtype.kind == ids.dtype.kind == "i" and ids.ndim == 1 and len(ids):
+        return _look_up_integers(endpoints, ids)
     position = _hashed(lambda: {node: index for index, node in enumerate(ids.tolist())})
     ends = endpoints.ravel().tolist()
     flat = _hashed(lambda: [position.get(node, -1) for node in ends])
     if -1 in flat:
         place = flat.index(-1)
-        raise InputError(f"edges: row {place // 2} names the node {shown(ends[place])}, which is not among node_ids.")
+        raise _unknown(place // 2, ends[place])
     return np.array(flat, dtype=np.int64).reshape(-1, 2)
+
+
+def _look_up_integers(endpoints: AnyArray, ids: AnyArray) -> IntArray:
+    """The same by a search, which takes a tenth of the time."""
+    order = np.argsort(ids, kind="stable")
+    found: IntArray = order[np.searchsorted(ids, endpoints, side="right", sorter=order) - 1]
+    unknown = np.argwhere(ids[found] != endpoints)
+    if len(unknown):
+        row, end = unknown[0]
+        raise _unknown(int(row), endpoints[row, end].item())
+    return found
+
+
+def _unknown(row: int, node: Hashable) -> InputError:
+    return InputError(f"edges: row {row} names the node {shown(node)}, which is not among node_ids.")
 
 
 def _number(endpoints: AnyArray) -> tuple[IntArray, AnyArray]:

