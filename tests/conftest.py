@@ -8,18 +8,23 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # the processes that share the tests sh
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
-import torch
 from hypothesis import settings
-
-# Without a GPU, Triton's kernels are run by its interpreter; it has to be told before the first kernel is defined.
-if not torch.cuda.is_available():
-    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 # The same examples in every run, and no limit on the time an example takes.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 
 gc.disable()  # until all tests are collected: what is loaded for them stays
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Without a GPU, Triton's kernels are run by its interpreter; it is told before the first kernel is defined."""
+    if config.getoption("numprocesses", None):
+        return  # this process runs no tests, and those that do need not wait until it has loaded torch
+    import torch
+
+    if not torch.cuda.is_available():
+        os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 def pytest_collection_finish() -> None:
