@@ -1,8 +1,10 @@
 """How the site is built: `make docs`. Every warning is an error, and no page asks for anything over a network."""
 
+import gc
 import sys
 from pathlib import Path
 
+gc.disable()  # a quarter of the time went into looking for garbage; without, a build takes 0.9 GB instead of 0.5 GB
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
