@@ -781,7 +781,9 @@ def test_endpoints_are_found_among_ids_of_any_kind_and_order(kind: type) -> None
     graph = Graph.from_edges(ids[ends].astype(kind), node_ids=ids.astype(kind))
     assert np.array_equal(graph.edges, Graph.from_edges(ends, num_nodes=100).edges)
     for wrong in (lowest - 1, lowest + 100):
-        edges: Any = np.array([ids[:2], [ids[5], wrong], ids[5:7]]).astype(kind)
+        edges: AnyArray = np.array([ids[:2], [ids[5], wrong], ids[5:7]]).astype(kind)
         message = message_of(partial(Graph.from_edges, edges, node_ids=ids.astype(kind)))
         assert "row 1 names the node" in message
         assert str(wrong) in message
+    with_rows = partial(Graph.from_edges, ids[ends].astype(kind), node_ids=ids.astype(kind).reshape(50, 2))
+    assert "A node id must be" in message_of(with_rows)

@@ -234,7 +234,7 @@ def _object_array(items: Sequence[Any]) -> AnyArray:
 
 def _look_up(endpoints: AnyArray, ids: AnyArray) -> IntArray:
     """Positions of the endpoints in the list of ids."""
-    if endpoints.dtype.kind == ids.dtype.kind == "i" and len(ids):
+    if endpoints.dtype.kind == ids.dtype.kind == "i" and ids.ndim == 1 and len(ids):
         return _look_up_integers(endpoints, ids)
     position = _hashed(lambda: {node: index for index, node in enumerate(ids.tolist())})
     ends = endpoints.ravel().tolist()
