@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -107,10 +106,9 @@ class Group:
         dist.destroy_process_group()
 
     def leave(self) -> None:
-        """Say no more, so that whoever waits for a message learns that none will come; this process goes on."""
+        """Say that no more will be said in shared memory, so that whoever waits for it need not."""
         if self._memory is not None:
             self._memory.leave()
-        threading.Thread(target=dist.destroy_process_group, daemon=True).start()
 
     def barrier(self) -> None:
         """Wait until all are here."""

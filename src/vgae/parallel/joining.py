@@ -122,6 +122,7 @@ def _be_heard(board: Board, group: Group | None) -> None:
     """Stay until the others have read why this process fails, which keeps the board; they look when it says no more."""
     if group is not None:
         group.leave()
+    threading.Thread(target=dist.destroy_process_group, daemon=True).start()
     _wait_for_all(board, "heard", MOMENT)
 
 

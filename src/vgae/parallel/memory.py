@@ -127,16 +127,16 @@ class SharedMemory:
         self._wait(lambda peer: peer.notes[POSTED] > number)
         at = _slot(slot, self.size) + 2 * self.rank
         for rank, part in enumerate(parts):
-            own = rank == self.rank
-            file, notes = (
-                (self.files[slot], self.notes) if own else (self.peers[rank].files[slot], self.peers[rank].notes)
-            )
-            begin, end = notes[at], notes[at + 1]
+            sender = self if rank == self.rank else self.peers[rank]
+            begin, end = sender.notes[at], sender.notes[at + 1]
             room, read = _bytes(part), 0
             if len(room) != end - begin:
                 raise RuntimeError(f"a message of process {rank} has {end - begin} bytes, not {len(room)}")
             while read < len(room):
-                read += os.preadv(file, [room[read:]], begin + read)
+                more = os.preadv(sender.files[slot], [room[read:]], begin + read)
+                if not more:
+                    raise RuntimeError(f"connection closed: a message of process {rank} ends too early")
+                read += more
         self.received.add(number)
         while self.notes[TAKEN] in self.received:
             self.received.remove(self.notes[TAKEN])
