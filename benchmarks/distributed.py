@@ -3,8 +3,8 @@
     speed    two processes of one thread each against one process of two threads: the ratio of their speeds, on Pubmed
              with its features and on R-MAT graphs (ten links per node, numbered at random, which makes halos as large
              as they get; no features), by both objectives. One step of ten has the value of the loss, as in training.
-    memory   the growth of the peak of each of four processes, as a share of one process's, on an R-MAT graph; modules,
-             kernels and the graph itself are there before
+    memory   the growth of the peak of each of four processes, with the memory that its messages take, as a share of one
+             process's, on an R-MAT graph; modules, kernels and the graph itself are there before
     scores   AUC and AP on Cora's test links after 200 iterations, by one to four processes
 
 Contenders stay alive and take steps in turn, round by round, so that a busy moment of the machine hits both; what is
@@ -86,7 +86,8 @@ class Worker:
         before = _status("VmRSS")
         self.steps, self.taken = setting.first_step(objective), 0
         self.take(3)
-        return _status("VmHWM") - before
+        shared = 0 if self.group is None else self.group.bytes_shared
+        return _status("VmHWM") - before + shared
 
     def scores(self, options: dict[str, Any]) -> dict[str, float] | None:
         """AUC and AP of a training on Cora, of the first process."""

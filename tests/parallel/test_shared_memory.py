@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from vgae.parallel.faults import TIMED_OUT, is_lost
-from vgae.parallel.memory import SLOTS, SharedMemory, can_share
+from vgae.parallel.memory import NOTES, SLOTS, SharedMemory, can_share
 
 pytestmark = pytest.mark.skipif(not can_share(), reason="memory is shared on Linux and x86 alone")
 
@@ -83,6 +83,8 @@ def test_a_place_is_written_again_only_when_all_have_taken_what_is_there() -> No
         first.send(torch.ones(3), [(0, 12), (0, 12)])
     assert is_lost(found.value)
     second.send(torch.ones(3), [(0, 12), (0, 12)])
+    assert first.num_bytes == NOTES + SLOTS * 12
+    assert second.num_bytes == NOTES + 12
     second.receive(0, [torch.empty(3), torch.empty(3)])
     assert first.send(torch.full((3,), 7.0), [(0, 12), (0, 12)]) == SLOTS
 

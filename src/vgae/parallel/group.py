@@ -99,6 +99,11 @@ class Group:
         """Whether this process speaks for all."""
         return self.rank == 0
 
+    @property
+    def bytes_shared(self) -> int:
+        """Memory that this process's messages take, which does not count as its own."""
+        return 0 if self._memory is None else self._memory.num_bytes
+
     def close(self) -> None:
         """Leave the group; nothing can be said in it afterwards."""
         if self._memory is not None:
