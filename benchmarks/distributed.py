@@ -6,6 +6,8 @@
     memory   the growth of the peak of each of four processes, with the memory that its messages take, as a share of one
              process's, on an R-MAT graph; modules, kernels and the graph itself are there before
     scores   AUC and AP on Cora's test links after 200 iterations, by one to four processes
+    gpu      on one GPU, by torchrun: one process with NCCL, which is to have the bits of a process that is alone, and
+             two that share the GPU and talk by gloo, whose first step and scores are to be the same to float32
 
 Contenders stay alive and take steps in turn, round by round, so that a busy moment of the machine hits both; what is
 told is the median of the ratios of rounds. Beside it stands the ratio of the work, the time in which cores were busy
@@ -14,6 +16,7 @@ for either: on a machine that has other things to do it says more. Processes tal
     python benchmarks/distributed.py speed [--datasets pubmed] [--nodes 100000] [--objectives exact] [--rounds 5]
     python benchmarks/distributed.py memory [--nodes 300000]
     python benchmarks/distributed.py scores [--iterations 200]
+    python benchmarks/distributed.py gpu [--nodes 10000] [--iterations 200]
 """
 
 import os
@@ -22,7 +25,11 @@ os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # as in the command: threads th
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 
 import argparse
+import hashlib
+import json
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -39,6 +46,8 @@ import vgae
 from vgae.evaluation.metrics import auc_and_ap
 from vgae.graph.synthetic import rmat
 from vgae.machine import describe_machine
+from vgae.parallel import joined
+from vgae.parallel.environment import in_group
 from vgae.parallel.group import Group
 from vgae.train.callbacks import Checkpointer
 from vgae.train.config import Config
@@ -49,6 +58,7 @@ from vgae.train.step import Step
 from vgae.train.together import Together
 
 AT_LEAST, AT_MOST = 0.85, 0.35  # speed, and memory per process
+CLOSE, POINTS = 1e-5, 0.1  # first steps of groups, relative to one process's, and scores at the end
 SECONDS = 4.0  # of a round
 WARM_UP = 10_000  # nodes, so many that every process uses its kernels
 
@@ -208,14 +218,19 @@ def memory(options: argparse.Namespace) -> None:
             print(f"{title:24}{found[0] / 1e6:11.0f} MB{found[1] / 1e6:12.0f} MB{share:8.2f}{verdict}", flush=True)
 
 
-def scores(options: argparse.Namespace) -> None:
-    print(f"{'Cora, AUC / AP':28}" + "".join(f"{f'{number}':>16}" for number in range(1, 5)))
-    trainings = [
+def trainings_of(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Options of all that are compared."""
+    return [
         {"model": model, "features": features, "objective": objective, "iterations": options.iterations}
         for model in ("gae", "vgae")
         for features in (True, False)
         for objective in options.objectives
     ]
+
+
+def scores(options: argparse.Namespace) -> None:
+    print(f"{'Cora, AUC / AP':28}" + "".join(f"{f'{number}':>16}" for number in range(1, 5)))
+    trainings = trainings_of(options)
     found: list[list[dict[str, float]]] = []
     for processes in range(1, 5):
         with Contender(processes) as contender:
@@ -226,9 +241,81 @@ def scores(options: argparse.Namespace) -> None:
         print(f"{title:28}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
 
 
+def gpu(options: argparse.Namespace) -> None:
+    """What a process finds alone, what one of torchrun's finds, and what two of torchrun's find."""
+    if in_group():
+        with joined("cuda") as group:
+            found = on_gpu(options, group)
+            if group.is_first:
+                print(json.dumps({"backend": dist.get_backend(), "found": found}))
+        return
+    alone = on_gpu(options, None)
+    groups = [_by_torchrun(number) for number in (1, 2)]
+    titles = [f"{each['backend']}, {number}" for number, each in enumerate(groups, start=1)]
+    print(f"{'':28}{'alone':>16}{titles[0]:>16}{titles[1]:>16}   first step of two, off by")
+    for key, own in alone.items():
+        one, two = (each["found"][key] for each in groups)
+        off = max(abs(theirs / mine - 1) for theirs, mine in zip(two["first"], own["first"], strict=True))
+        cells = [own["scores"], "same bits" if one["bits"] == own["bits"] else "other bits", two["scores"]]
+        apart = max(abs(theirs - mine) for theirs, mine in zip(two["points"], own["points"], strict=True))
+        missed = [f"above {CLOSE}"] * (off > CLOSE) + [f"above {POINTS} points"] * (apart > POINTS)
+        print(f"{key:28}" + "".join(f"{cell:>16}" for cell in cells) + f"   {off:.1e}  {', '.join(missed)}")
+
+
+def on_gpu(options: argparse.Namespace, group: Group | None) -> dict[str, dict[str, Any]]:
+    """Of each training the loss and the norms of all gradients of a first step, and bits and scores at the end."""
+    found = {}
+    split = vgae.split_links(vgae.load_dataset("cora"), seed=0)
+    generated = vgae.split_links(graph_of(f"rmat-{options.nodes[0]}"), seed=0)
+    for name, of in (("Cora", split), ("R-MAT", generated)):
+        for training in trainings_of(options):
+            if training["features"] and of.train.features is None:
+                continue
+            job = Job.of(of.train, Config(device="cuda", **training))
+            first = _first_step(job, group)
+            trained = train(job, group=group)
+            if trained.nodes is not None:
+                continue
+            weights = b"".join(each.numpy().tobytes() for each in trained.model.state_dict().values())
+            logits = trained.logits(of.test.pairs)
+            both = auc_and_ap(logits[of.test.labels], logits[~of.test.labels])
+            points = [100 * both["auc"], 100 * both["ap"]]
+            key = f"{name}, {training['model']}{'' if training['features'] else '*'}, {training['objective']}"
+            found[key] = {
+                "first": first,
+                "bits": hashlib.sha256(weights).hexdigest(),
+                "points": points,
+                "scores": "{:.2f} / {:.2f}".format(*points),
+            }
+    return found
+
+
+def _first_step(job: Job, group: Group | None) -> list[float]:
+    """The loss of the first step, and the norm of each gradient."""
+    setting: Setting = Alone(job) if group is None or group.size == 1 else Together(job, group)
+    setting.require_memory(checkpoints=False)
+    setting.open(Checkpointer())
+    step = setting.first_step(job.config.objective)
+    terms = step(1, value=True)
+    found, whole = [terms.total.double()], dict(job.outline.named_parameters())
+    for name, weight in step.model.named_parameters():
+        squares = torch.zeros_like(found[0]) if weight.grad is None else weight.grad.double().square().sum()
+        by_node = group is not None and weight.shape != whole[name].shape  # each process has the rows of its nodes
+        found.append(group.sum(squares).sqrt() if group is not None and by_node else squares.sqrt())
+    return [float(each) for each in found]
+
+
+def _by_torchrun(processes: int) -> dict[str, Any]:
+    """What the first of as many processes prints."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    done = subprocess.run([*command, *sys.argv], stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603 - itself
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Several processes beside one.")
-    parser.add_argument("what", choices=["speed", "memory", "scores"])
+    parser.add_argument("what", choices=["speed", "memory", "scores", "gpu"])
     parser.add_argument("--datasets", nargs="*", default=["pubmed"])
     parser.add_argument("--nodes", nargs="*", type=int, default=None)
     parser.add_argument("--objectives", nargs="*", default=["exact", "sampled"])
@@ -236,9 +323,10 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=200)
     options = parser.parse_args()
     if options.nodes is None:
-        options.nodes = [300_000] if options.what == "memory" else [100_000]
-    print(f"{describe_machine()} · {load()}")
-    {"speed": speed, "memory": memory, "scores": scores}[options.what](options)
+        options.nodes = [{"memory": 300_000, "gpu": WARM_UP}.get(options.what, 100_000)]
+    if not in_group():
+        print(f"{describe_machine()} · {load()}")
+    {"speed": speed, "memory": memory, "scores": scores, "gpu": gpu}[options.what](options)
 
 
 if __name__ == "__main__":

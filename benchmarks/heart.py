@@ -8,7 +8,7 @@ Both are asked for the MRR of test links among HeaRT's non-links, for the AUC on
 precision at the top of the first stage. A rule that picks the pairs which heuristics put first can be learned: where
 the second is far better on HeaRT and worse elsewhere, it knows the rule, not the links.
 
-    python benchmarks/heart.py GRAPH ... [--splits 1] [--links 300] [--device auto]
+    python benchmarks/heart.py GRAPH ... [--splits 1] [--links 300] [--bases NAME,NAME] [--device auto]
 """
 
 import os
@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("graphs", nargs="+", metavar="GRAPH")
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--links", type=int, default=300, help="links to learn from, and test links to rank, at most")
+    parser.add_argument("--bases", default=StackConfig().bases)
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
     print(describe_machine())
@@ -52,7 +53,8 @@ def main() -> None:
         found: dict[str, list[dict[str, float]]] = {"as it is": [], "for HeaRT": []}
         for seed in range(options.splits):
             split = vgae.split_links(vgae.load_dataset(name), seed=seed)
-            for title, scores in both(split, StackConfig(seed=seed, device=options.device), options.links).items():
+            config = StackConfig(bases=options.bases, seed=seed, device=options.device)
+            for title, scores in both(split, config, options.links).items():
                 found[title].append(scores)
         means = {
             title: {key: float(np.mean([each[key] for each in scores])) for key in scores[0]}

@@ -2,13 +2,18 @@
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
 from vgae.version import __version__
+
+Result = TypeVar("Result")
 
 
 def describe_machine() -> str:
@@ -34,6 +39,11 @@ def num_threads() -> int:
     return _threads[-1] if _threads else torch.get_num_threads()
 
 
+def is_in_one_thread() -> bool:
+    """Whether PyTorch computes in one thread because operations are small: `in_one_thread` is entered."""
+    return bool(_threads)
+
+
 @contextmanager
 def in_one_thread() -> Iterator[None]:
     """While entered, PyTorch computes in one thread, and our own kernels in as many as before.
@@ -48,6 +58,28 @@ def in_one_thread() -> Iterator[None]:
     finally:
         _threads.pop()
         torch.set_num_threads(before)
+
+
+def in_threads(work: Callable[[int], Result], num_threads: int) -> list[Result]:
+    """The results of `work` for each thread, the first of which is this one; work must not call this again."""
+    if num_threads == 1:
+        return [work(0)]
+    promised = [_others().submit(work, number) for number in range(1, num_threads)]
+    try:
+        first = work(0)
+    finally:
+        wait(promised)
+    return [first, *(result.result() for result in promised)]
+
+
+@cache
+def _others() -> ThreadPoolExecutor:
+    """Threads that wait for work: to start one takes as long as the sums on a small graph."""
+    return ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="vgae")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_others.cache_clear)  # threads stay behind
 
 
 def _processor() -> str:

@@ -19,6 +19,7 @@ from vgae.baselines import (
     spectral_embedding,
 )
 from vgae.baselines.deepwalk import random_walks
+from vgae.baselines.spectral import LINK_TO_HUB
 from vgae.errors import InputError
 from vgae.evaluation.evaluate import RowScorer, Scorer
 
@@ -111,6 +112,22 @@ def test_spectral_embedding_separates_two_cliques_that_hardly_touch() -> None:
     z = spectral_embedding(vgae.Graph.from_networkx(cliques), dim=1).embedding
     similarity = z @ z.T
     assert similarity[:12, :12].min() > similarity[:12, 12:].max()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(("num_nodes", "dim"), [(30, 4), (200, 20), (400, 128)])
+def test_spectral_embedding_is_that_of_a_dense_decomposition(num_nodes: int, dim: int, seed: int) -> None:
+    """Where no eigenvalue comes twice, whatever the seed; products do not depend on the signs of eigenvectors."""
+    graph = vgae.stochastic_block_model(num_nodes, 3, seed=num_nodes)
+    dense = np.full((num_nodes + 1, num_nodes + 1), LINK_TO_HUB)
+    dense[:-1, :-1], dense[-1, -1] = graph.adjacency.toarray(), 0
+    scale = 1 / np.sqrt(dense.sum(axis=1))
+    values, vectors = np.linalg.eigh(np.eye(num_nodes + 1) - scale[:, None] * dense * scale)
+    assert np.diff(values[: dim + 2]).min() > 1e-6
+    expected = (vectors[:, 1 : dim + 1] * scale[:, None])[:-1]
+    z = spectral_embedding(graph, dim=dim, seed=seed).embedding
+    products = expected @ expected.T
+    np.testing.assert_allclose(z @ z.T, products, atol=1e-5 * np.abs(products).max())
 
 
 def test_spectral_embedding_needs_more_nodes_than_dimensions() -> None:

@@ -204,6 +204,19 @@ def test_how_errors_end(error: BaseException, code: int, words: str) -> None:
     assert stream.getvalue().replace("\n", "").isprintable()
 
 
+@pytest.mark.parametrize(
+    ("words", "told"), [("Why?", "Why?"), ("No", "No."), ("No.", "No."), ("Who? You", "Who? You.")]
+)
+def test_a_refusal_ends_as_a_sentence_does(words: str, told: str) -> None:
+    def refuse() -> None:
+        raise InputError(words)
+
+    errors = io.StringIO()
+    with redirect_stderr(errors):
+        assert exit_code_of(refuse) == 2
+    assert errors.getvalue() == f"vgae: {told}\n"
+
+
 # ------------------------------------------------------------------------------------------------------------- JSON
 
 

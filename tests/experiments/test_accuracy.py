@@ -200,6 +200,16 @@ def test_results_and_graphs_come_back_as_they_were_stored(tmp_path: Path) -> Non
     assert content["results"][0]["metrics"]["precision@100"] == 0.25
 
 
+@pytest.mark.parametrize("earlier", ["--latent-dim 7", ""])
+def test_runs_of_a_method_with_several_settings_keep_their_own(tmp_path: Path, earlier: str) -> None:
+    now, before = result("accurate", 0), result("accurate", 1, graph="other")
+    before = replace(before, task=replace(before.task, settings=earlier))
+    archive = Archive("1.2.3", 2, [], [now, before], "accuracy", {"mine": FACTS, "other": FACTS})
+    archive.write(tmp_path / "accuracy.json")
+    assert Archive.read(tmp_path / "accuracy.json") == archive
+    assert archive.settings_of("accurate") == {now.task.settings: ["mine"], earlier: ["other"]}
+
+
 def test_an_archive_that_does_not_say_what_its_graphs_are_is_refused(tmp_path: Path) -> None:
     archive = Archive("1.2.3", 1, [], [result("ra", 0)], "accuracy", {"mine": FACTS})
     for wrong in (replace(archive, graphs={}), replace(archive, graphs={"other": FACTS})):

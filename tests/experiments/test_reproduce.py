@@ -191,9 +191,16 @@ def test_the_documented_results_are_those_of_the_stored_runs() -> None:
 
 
 def assert_as_stored(found: Result, name: str) -> None:
-    """Another machine rounds differently, which moves scores by a few thousandths at most."""
-    stored = {result.task: result for result in Archive.read(DOCS / "data" / name).results}[found.task]
-    assert (found.auc, found.ap) == pytest.approx((stored.auc, stored.ap), abs=0.003)
+    """Another machine rounds differently, which moves scores by a few thousandths at most.
+
+    Which of the eigenvectors of one eigenvalue SC finds is up to rounding, as it is to the seed: it is between others.
+    """
+    task = found.task
+    like = [run for run in Archive.read(DOCS / "data" / name).results if replace(run.task, seed=task.seed) == task]
+    stored = [run for run in like if task.method == "SC" or run.task == task]
+    for metric in ("auc", "ap"):
+        scores = [run.metrics[metric] for run in stored]
+        assert min(scores) - 0.003 <= found.metrics[metric] <= max(scores) + 0.003
 
 
 @pytest.mark.parametrize("method", ["SC", "GAE", "VGAE*"])  # DW takes a while; the others are below

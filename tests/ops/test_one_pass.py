@@ -12,7 +12,7 @@ from torch.nn.functional import softplus
 from vgae.ops import Counted, Factors, Ones, one_pass, reference
 from vgae.ops import ones as ones_module
 from vgae.ops.one_pass import Draw, sum_by_draw
-from vgae.ops.powers import PowerSums, Side
+from vgae.ops.powers import Described, PowerSums
 from vgae.ops.zeros import zeros_among
 
 pytest.importorskip("numba")
@@ -75,7 +75,8 @@ def test_value_gradient_and_moments(num_nodes: int, width: int, num_pairs: int, 
     exact = q.detach().double().requires_grad_()
     expected, moments = one_by_one(exact, ones, counted, parabola, uniform)
     (gradient,) = torch.autograd.grad(3 * expected, exact)
-    side, described = Side.described(q)
+    described = Described.of(q)
+    side = described.side(q)
     a, b = (torch.tensor(each) for each in parabola)
     draw = Draw(uniform, ones.num_zeros)
     for value in (True, False):
@@ -92,7 +93,8 @@ def test_value_gradient_and_moments(num_nodes: int, width: int, num_pairs: int, 
 @pytest.mark.parametrize(("num_nodes", "width"), [(1, 1), (5, 3), (300, 16), (1000, 20), (40_000, 16)])
 def test_what_rows_have_is_described_in_one_pass(num_nodes: int, width: int) -> None:
     q = torch.randn(num_nodes, width, generator=torch.Generator().manual_seed(width))
-    side, described = Side.described(q)
+    described = Described.of(q)
+    side = described.side(q)
     exact = q.double()
     squares = exact.square().sum(dim=1)
     sums = PowerSums.of(Factors(exact))
@@ -100,10 +102,11 @@ def test_what_rows_have_is_described_in_one_pass(num_nodes: int, width: int) -> 
     torch.testing.assert_close(side.total.double(), sums.left.total, **close)
     torch.testing.assert_close(side.gram.double(), sums.left.gram, **close)
     torch.testing.assert_close(described.squares.double(), squares, rtol=1e-5, atol=0)
-    for ours, theirs in zip(described.weighted, sums.left.weighted(squares), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5 * width * num_nodes)
+    everywhere = sums.weighted(sums.left.weighted(squares), None)
+    largest = torch.stack([everywhere[0], (everywhere[0] * everywhere[2]).sqrt(), everywhere[2]])  # Σ w·|s|ⁿ, at most
+    assert ((torch.from_numpy(described.over_all()) - everywhere).abs() <= 1e-5 * largest).all()
     of_nodes = torch.stack([(2 * squares * squares**power).sum() for power in range(3)])
-    torch.testing.assert_close(described.of_nodes, of_nodes, rtol=1e-5, atol=0)
+    torch.testing.assert_close(torch.from_numpy(described.of_nodes()), of_nodes, rtol=1e-5, atol=0)
 
 
 def test_it_is_for_plain_products_that_a_cache_holds() -> None:

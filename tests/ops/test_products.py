@@ -1,6 +1,5 @@
 """Kernels for products and draws on the CPU: the bits of PyTorch's bags of rows, the formulas in double precision."""
 
-import os
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from vgae.ops import SparseMatrix, pages, sparse
 from vgae.ops.normal import draw_with_kl
 
 numba = pytest.importorskip("numba")
-from vgae.ops import normal_kernels, numba_tools, product_kernels  # noqa: E402 - only where numba is installed
+from vgae.ops import normal_kernels, product_kernels  # noqa: E402 - only where numba is installed
 
 
 def matrix(height: int, width: int, *, degree: int = 6, hub: int = 0, seed: int = 0) -> sp.csr_array:
@@ -54,6 +53,9 @@ def test_products_are_those_of_bags_of_rows(
         found = product_kernels.multiply(rows.starts, rows.columns, rows.values, dense)
         expected = bags(rows, dense)
         assert torch.equal(found, expected)
+        assert torch.equal(
+            product_kernels.multiply(rows.starts, rows.columns, rows.values, dense, early=True), expected
+        )
         exact = sp.csr_array(given_array(rows, length)).astype(np.float64) @ dense.double().numpy()
         assert np.abs(found.numpy() - exact).max() <= 1e-5 * max(1.0, np.abs(exact).max())
         before = torch.randn(found.shape, generator=torch.Generator().manual_seed(2))
@@ -70,6 +72,7 @@ def given_array(rows: Any, width: int) -> sp.csr_array:
 @pytest.mark.parametrize("width", [1, 15, 16, 17, 32, 40, 64, 80])
 def test_steps_and_evaluations_have_the_same_bits(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """With a gradient and without, which take the kernels and PyTorch's bags; widths without a kernel have bags."""
+    monkeypatch.setattr(sparse, "is_in_one_thread", lambda: True)
     given = SparseMatrix(matrix(2100, 2100), symmetric=False)
     dense = torch.randn(2100, width, generator=torch.Generator().manual_seed(1), requires_grad=True)
     upstream = torch.randn(2100, width, generator=torch.Generator().manual_seed(2))
@@ -100,7 +103,9 @@ def heads(num: int, width: int, *, largest: float = 3.0, side_by_side: bool = Tr
 
 
 @pytest.mark.parametrize("side_by_side", [True, False])
-@pytest.mark.parametrize(("num", "width"), [(1, 1), (33, 1), (4095, 7), (4096, 16), (4097, 16), (9000, 64), (40, 600)])
+@pytest.mark.parametrize(
+    ("num", "width"), [(1, 1), (33, 1), (4095, 7), (4096, 16), (4097, 16), (9000, 64), (4100, 33), (40, 600)]
+)
 def test_draws_their_kl_and_gradients_are_the_formulas(
     monkeypatch: pytest.MonkeyPatch, num: int, width: int, side_by_side: bool
 ) -> None:
@@ -151,23 +156,3 @@ def test_large_pages_change_no_bits(rows: int) -> None:
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(of_found, of_expected, strict=True))
     assert torch.equal(pages.moved(left.detach()), left.detach())
     assert torch.equal(pages.scaled(left.detach(), torch.tensor(0.3)), 0.3 * left.detach())
-
-
-def test_work_is_done_by_every_thread_and_what_it_raises_is_raised() -> None:
-    assert numba_tools.in_threads(lambda number: number**2, 5) == [0, 1, 4, 9, 16]
-
-    def refuse(number: int) -> None:
-        if number == 1:
-            raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        numba_tools.in_threads(refuse, 2)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked there")
-def test_a_forked_process_has_threads_of_its_own() -> None:
-    numba_tools.in_threads(lambda _: None, 2)
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if numba_tools.in_threads(lambda number: number, 2) == [0, 1] else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

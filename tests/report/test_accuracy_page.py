@@ -58,6 +58,15 @@ def test_the_tables_have_means_errors_and_what_is_missing() -> None:
     assert "4 runs, which took 8.0 hours one after the other" in tables
 
 
+def test_settings_are_told_with_their_graphs_where_there_are_several() -> None:
+    (found, *_) = FOUND
+    earlier = replace(found, task=replace(found.task, dataset="bare", settings="--latent-dim 7"))
+    assert row(accuracy_tables(ARCHIVE), "Settings", "`vgae`") == "| `vgae` | as it comes |"
+    tables = accuracy_tables(replace(ARCHIVE, results=[*FOUND, earlier]))
+    assert row(tables, "Settings", "`vgae` on Cora") == "| `vgae` on Cora | as it comes |"
+    assert row(tables, "Settings", "`vgae` on bare") == "| `vgae` on bare | `--latent-dim 7` |"
+
+
 def test_a_stack_is_beside_the_best_of_its_columns_and_of_the_baselines_on_the_same_splits() -> None:
     def stacked(seed: int, **metrics: float) -> Result:
         plain = result("cora", "stack", seed, auc=0.97 + 0.01 * seed)

@@ -20,7 +20,7 @@ from vgae.errors import InputError, TrainingError
 from vgae.stack import blend, meta
 from vgae.stack.blend import Rows, fit_blend
 from vgae.stack.logistic import Doubles, Weighted, fit_logistic, newton, sigmoid
-from vgae.stack.meta import MetaModel, fit_meta, size_limit
+from vgae.stack.meta import MetaModel, fit_meta, size_limit, stiffer
 from vgae.stack.options import MetaOptions
 from vgae.stack.trees import Trees
 
@@ -42,8 +42,16 @@ def rows(num: int, seed: int = 0, columns: int = 4) -> tuple[Table, Doubles, Dou
 @pytest.fixture(scope="module")
 def fitted() -> MetaModel:
     model = fit_meta(*rows(3000), FEW)
-    assert len(model.second) == 2
+    assert len(model.second) == 1
     return model
+
+
+@pytest.fixture(scope="module")
+def fitted_by_0_1(fitted: MetaModel) -> MetaModel:
+    """With two models of the second look, as version 0.1 had."""
+    (second,) = fitted.second
+    other = fit_blend(Rows(*rows(2000, seed=9)), FEW, 0, tree_balance=0.0)
+    return replace(fitted, second=(second, other))
 
 
 # ------------------------------------------------------------------------------------------------- probabilities
@@ -234,47 +242,18 @@ def test_trees_of_an_unknown_kind_are_refused(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("multiple", [12.0, 15.0, 20.0])
 def test_pairs_above_the_threshold_get_the_log_odds_of_a_model_of_their_own(multiple: float) -> None:
     x, y, w = rows(3000)
-    options = MetaOptions(num_trees=15, num_leaves=8, second_look=multiple, hidden=0)
+    options = MetaOptions(num_trees=15, num_leaves=8, second_look=multiple)
     model = fit_meta(x, y, w, options, seed=3)
     first = fit_blend(Rows(x, y, w), options, 3, tree_balance=1.0).log_odds(x)
     above = first >= model.threshold
     assert w[above].sum() == pytest.approx(multiple * w[y == 1].sum(), abs=w.max())
-    second = fit_blend(Rows(x, y, w)[above], replace(options, leaf_rows=300), 3, tree_balance=0.0).log_odds(x[above])
+    straight = replace(options, leaf_rows=300, num_knots=0, boosting=0.75)
+    second = fit_blend(Rows(x, y, w)[above], straight, 3, tree_balance=0.0).log_odds(x[above])
     found = model.log_odds(x)
     assert np.array_equal(found[above], second)
     assert np.array_equal(found[~above], first[~above])
     assert np.array_equal(model.is_seen_again(x), above)
     assert sigmoid(found[above]) @ w[above] == pytest.approx((w * y)[above].sum(), rel=0.02)  # links there
-
-
-@pytest.mark.parametrize("hidden", [0.1, 0.5, 0.9])
-def test_a_third_model_counts_non_links_as_the_hidden_links_that_they_may_be(hidden: float) -> None:
-    x, y, w = rows(3000)
-    options = MetaOptions(num_trees=15, num_leaves=8, second_look=12, hidden=hidden)
-    model = fit_meta(x, y, w, options, seed=3)
-    again = model.is_seen_again(x)
-    best, smooth = Rows(x, y, w)[again], replace(options, leaf_rows=300)
-    other = np.random.default_rng(3).permutation(len(best.y)) % 2 == 1
-    crossed = np.zeros(len(best.y))
-    for part in (other, ~other):
-        crossed[part] = fit_blend(best[~part], smooth, 3, tree_balance=0.0).log_odds(best.x[part])
-    top = np.argsort(-crossed, kind="stable")[:500]
-    rate = np.average(best.y[top], weights=best.weights[top])
-    known = max(1 - hidden, rate - 2 * np.sqrt(rate * (1 - rate) / 500))
-    link = np.minimum(sigmoid(crossed) / known, 0.995)  # known or not
-    share = (link * (1 - known) / (1 - link * known))[best.y == 0]  # Bayes' theorem: not known, and a link
-    counted = Rows(
-        x=np.concatenate([best.x[best.y == 1], best.x[best.y == 0], best.x[best.y == 0]]),
-        y=np.repeat([1.0, 1.0, 0.0], [best.num_links, len(share), len(share)]),
-        weights=np.concatenate(
-            [best.weights[best.y == 1], best.weights[best.y == 0] * share, best.weights[best.y == 0] * (1 - share)]
-        ),
-    )
-    second, third = (fit_blend(each, smooth, 3, tree_balance=0.0).log_odds(best.x) for each in (best, counted))
-    found = model.log_odds(x)[again]
-    slope, level = np.polyfit((second + third) / 2, found, 1)
-    assert found == pytest.approx(slope * (second + third) / 2 + level, abs=1e-6)
-    assert sigmoid(found) @ best.weights == pytest.approx(best.weights @ best.y, rel=1e-3)  # of known links
 
 
 def test_where_all_pairs_are_links_chance_does_not_order_them() -> None:
@@ -285,24 +264,32 @@ def test_where_all_pairs_are_links_chance_does_not_order_them() -> None:
         is_link = generator.random(num) < sigmoid(4 * (x[:, 0] - 1.5))
         return x.astype(np.float32), is_link.astype(np.float64), (is_link & (generator.random(num) < 0.5)).astype(float)
 
-    x, _, known = pairs(20_000, 0)
-    fresh, links, _ = pairs(100_000, 1)
+    lost, lost_by_bends = 0.0, 0.0
+    for seed in range(4):
+        x, _, known = pairs(20_000, 2 * seed)
+        fresh, links, _ = pairs(100_000, 2 * seed + 1)
+        model = fit_meta(x, known, np.ones(len(known)), MetaOptions(num_trees=60))
+        again = Rows(x, known, np.ones(len(known)))[model.is_seen_again(x)]
+        bent = fit_blend(again, replace(stiffer(MetaOptions()), num_knots=6), 0, tree_balance=0.0)
 
-    def found(scores: Table | Doubles) -> float:
-        return float(links[np.argsort(-scores, kind="stable")[:2000]].sum())
+        def found(scores: Table | Doubles, links: Doubles = links) -> float:
+            return float(links[np.argsort(-scores, kind="stable")[:2000]].sum())
 
-    by_chance, as_hidden = (
-        found(fit_meta(x, known, np.ones(len(known)), MetaOptions(num_trees=60, hidden=hidden)).log_odds(fresh))
-        for hidden in (0.0, 0.5)
-    )
-    best = found(fresh[:, 0])
-    assert best - as_hidden < (best - by_chance) / 2
+        best = found(fresh[:, 0])
+        lost += best - found(model.log_odds(fresh))
+        lost_by_bends += best - found(replace(model, second=(bent,)).log_odds(fresh))
+    assert lost < 0.75 * lost_by_bends
+
+
+@pytest.mark.parametrize(("boosting", "expected"), [(0.0, 0.0), (0.2, 3 / 7), (0.5, 0.75), (0.9, 27 / 28), (1.0, 1.0)])
+def test_trees_have_three_times_their_weight_in_a_second_look(boosting: float, expected: float) -> None:
+    assert stiffer(MetaOptions(boosting=boosting)).boosting == pytest.approx(expected, abs=1e-12)
 
 
 def test_where_little_is_to_be_learned_from_there_is_no_second_look() -> None:
     x, y, w = rows(3000)
     few = MetaOptions(num_trees=5, second_look=12)
-    assert len(fit_meta(x, y, w, few).second) == 2
+    assert len(fit_meta(x, y, w, few).second) == 1
     assert fit_meta(x, y, w, MetaOptions(num_trees=5, second_look=0)).second == ()
     assert fit_meta(x[:500], y[:500], w[:500], few).second == ()
     separable = (x[:, 0] > 1).astype(np.float64)  # all links above all non-links
@@ -319,7 +306,7 @@ def test_a_second_look_finds_what_equal_weights_hide_at_the_top() -> None:
 
     x, y = pairs(60_000, 0)
     fresh, links = pairs(60_000, 1)
-    options = MetaOptions(num_trees=200, boosting=1.0, hidden=0)  # as it is here: no link is hidden
+    options = MetaOptions(num_trees=200, boosting=1.0)
     model = fit_meta(x, y, np.ones(len(y)), options)
     assert model.second
 
@@ -358,14 +345,26 @@ def test_a_column_that_says_nothing_adds_nothing() -> None:
 # ------------------------------------------------------------------------------------------------- stored
 
 
-def test_a_stored_model_says_the_same_to_the_bit(fitted: MetaModel) -> None:
+@pytest.mark.parametrize("which", ["fitted", "fitted_by_0_1"])
+def test_a_stored_model_says_the_same_to_the_bit(which: str, request: pytest.FixtureRequest) -> None:
     x, _, _ = rows(200, seed=6)
-    stored = save(fitted.tensors())
+    model: MetaModel = request.getfixturevalue(which)
+    stored = save(model.tensors())
     again = MetaModel.from_tensors(load(stored), 4)
-    assert np.array_equal(again.log_odds(x), fitted.log_odds(x))
-    assert np.array_equal(again.contributions(x), fitted.contributions(x))
-    assert np.array_equal(again.base(x), fitted.base(x))
-    assert sum(array.nbytes for array in fitted.tensors().values()) <= size_limit(FEW, 4)
+    assert np.array_equal(again.log_odds(x), model.log_odds(x))
+    assert np.array_equal(again.contributions(x), model.contributions(x))
+    assert np.array_equal(again.base(x), model.base(x))
+    assert sum(array.nbytes for array in model.tensors().values()) <= size_limit(FEW, 4)
+
+
+def test_of_two_models_of_a_second_look_the_mean_counts(fitted_by_0_1: MetaModel) -> None:
+    x, _, _ = rows(200, seed=6)
+    again = fitted_by_0_1.is_seen_again(x)
+    one, other = (each.log_odds(x[again]) for each in fitted_by_0_1.second)
+    assert fitted_by_0_1.log_odds(x)[again] == pytest.approx((one + other) / 2, abs=1e-12)
+    assert np.abs(one - other).max() > 0.1
+    added = fitted_by_0_1.contributions(x).sum(axis=1) + fitted_by_0_1.base(x)
+    assert added == pytest.approx(fitted_by_0_1.log_odds(x), abs=1e-9)
 
 
 def test_one_without_columns_or_trees_is_stored_too() -> None:
@@ -447,8 +446,8 @@ def without(prefix: str) -> Change:
         (put("logistic.logarithmic", 0, 3), "logistic.logarithmic"),
     ],
 )
-def test_what_was_changed_is_refused_in_a_sentence(fitted: MetaModel, change: Change, words: str) -> None:
-    tensors = {name: array.copy() for name, array in fitted.tensors().items()}
+def test_what_was_changed_is_refused_in_a_sentence(fitted_by_0_1: MetaModel, change: Change, words: str) -> None:
+    tensors = {name: array.copy() for name, array in fitted_by_0_1.tensors().items()}
     change(tensors)
     message = message_of(lambda: MetaModel.from_tensors(tensors, 4))
     assert words in message

@@ -85,7 +85,9 @@ def _fail(message: str, code: int, debug: bool) -> int:
 
 
 def _sentence(text: str) -> str:
-    return text.rstrip().rstrip(".") + "."
+    """The text with a full stop, unless it is a question."""
+    text = text.rstrip().rstrip(".")
+    return text if text.endswith("?") else text + "."
 
 
 def _in_one_line(text: str) -> str:

@@ -20,7 +20,7 @@ from vgae.io.json_files import hash_json
 from vgae.options import as_arguments
 from vgae.stack.config import StackConfig, parse_base, split_bases
 from vgae.stack.contenders import REST, TOP_OF_COLUMN
-from vgae.stack.meta import FEWEST, LEAF_ROWS, SMALLER, SUREST
+from vgae.stack.meta import FEWEST, stiffer
 from vgae.stack.shortlist import FIRST_STAGE, SHARING
 from vgae.train.config import Config
 from vgae.train.job import Job
@@ -131,7 +131,7 @@ def _stack_settings() -> str:
     models = [
         as_arguments(base.config) for base in map(parse_base, split_bases(config.bases)) if base.config is not None
     ]
-    rows, second = [TOP_OF_COLUMN, REST, FIRST_STAGE, SHARING], [FEWEST, SMALLER, LEAF_ROWS, SUREST]
+    rows, second = [TOP_OF_COLUMN, REST, FIRST_STAGE, SHARING], [FEWEST, vars(stiffer(config.meta))]
     details = hash_json({"models": models, "meta": vars(config.meta), "rows": rows, "second": second})
     shown = {name: getattr(config, name) for name in ("bases", "base_seeds", "folds", "boosting")}
     return " ".join(f"{name}={value}" for name, value in (shown | {"details": details[:12]}).items())

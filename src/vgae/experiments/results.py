@@ -88,6 +88,10 @@ class Result:
         """Average precision."""
         return self.metrics["ap"]
 
+    def without_settings(self, settings: str) -> Result:
+        """The same for a file that says elsewhere that these are its settings."""
+        return replace(self, task=replace(self.task, settings="")) if self.task.settings == settings else self
+
     def to_json(self) -> dict[str, Any]:
         """The same for a file, without what there is none of."""
         task = asdict(self.task)
@@ -193,10 +197,23 @@ class Archive:
     experiment: str = "reproduce"  # the command that made it
     graphs: dict[str, GraphFacts] = field(default_factory=dict)  # where those are not the paper's datasets alone
 
+    def settings_of(self, method: str) -> dict[str, list[str]]:
+        """All settings that runs of a method had, each with its graphs, in their order."""
+        found: dict[str, list[str]] = {}
+        for task in self._tasks():
+            if task.method == method:
+                graphs = found.setdefault(task.settings, [])
+                graphs += [] if task.dataset in graphs else [task.dataset]
+        return found
+
+    def _tasks(self) -> list[Task]:
+        return [result.task for result in self.results]
+
     def write(self, path: Path) -> None:
-        """Write the file, one run a line; the settings of each method once."""
+        """Write the file, one run a line; the settings of each method once, and beside a run where it had others."""
         content: dict[str, Any] = {"format": FORMAT, "vgae": self.vgae, "splits": self.splits}
-        settings = {result.task.method: result.task.settings for result in self.results if result.task.settings}
+        settings = {task.method: task.settings for task in self._tasks() if task.settings}
+        settings = {method: text for method, text in settings.items() if "" not in self.settings_of(method)}
         if self.experiment != Archive.experiment:
             content["experiment"] = self.experiment
         lines = [json.dumps({key: item})[1:-1] for key, item in content.items()]
@@ -205,7 +222,7 @@ class Archive:
             if entries:
                 rows = ",\n  ".join(json.dumps({key: item})[1:-1] for key, item in entries.items())
                 lines.append(f'"{name}": {{\n  {rows}\n}}')
-        plain = [replace(result, task=replace(result.task, settings="")).to_json() for result in self.results]
+        plain = [result.without_settings(settings.get(result.task.method, "")).to_json() for result in self.results]
         for name, items in (("sessions", [asdict(session) for session in self.sessions]), ("results", plain)):
             rows = ",\n  ".join(json.dumps(item, allow_nan=False) for item in items)
             lines.append(f'"{name}": [\n  {rows}\n]')
@@ -222,7 +239,8 @@ class Archive:
             settings = content.get("settings", {})
             sessions = [Session.from_json(session) for session in content["sessions"]]
             found = [Result.from_json(result) for result in content["results"]]
-            tasks = [replace(each.task, settings=str(settings.get(each.task.method, ""))) for each in found]
+            own = [each.task.settings or str(settings.get(each.task.method, "")) for each in found]
+            tasks = [replace(each.task, settings=text) for each, text in zip(found, own, strict=True)]
             results = [replace(each, task=task) for each, task in zip(found, tasks, strict=True)]
             version, splits = content["vgae"], content["splits"]
             experiment = str(content.get("experiment", cls.experiment))

@@ -20,7 +20,9 @@ from torch import Tensor
 from vgae.errors import InputError
 from vgae.graph.arcs import matrix_of
 from vgae.graph.graph import Graph
-from vgae.ops.ones import Ones
+from vgae.ops.entries import Ones
+
+EVERY = slice(None)
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,9 @@ class PositivePairs:
         labels[: times * graph.num_links] = torch.tensor(np.tile(given, times), dtype=labels.dtype, device=device)
         return cls(pairs, multiplicity * labels, multiplicity * (1 - labels))
 
-    def sum(self, values: Tensor) -> Tensor:
-        """Σ L_ij v_ij over the ones of L, of a value for each of `pairs`."""
-        return self.multiplicity.to(values.dtype) @ values
+    def sum(self, values: Tensor, part: slice = EVERY) -> Tensor:
+        """Σ L_ij v_ij over the ones of L, or a part of them, of a value for each of these `pairs`."""
+        return self.multiplicity[part].to(values.dtype) @ values
 
 
 def ones_of(graph: Graph, *, symmetric: bool, device: torch.device | str, observed: Observed | None = None) -> Ones:

@@ -13,8 +13,9 @@ that a node's factors have, w weights that all share and M sampled zeros, a proc
     weights   4·(P - 1)·w up to 256 KB, 8·w·(P - 1)/P beyond
 
 Rows that travel on the ring are taken to be as many as a process has itself. Memory is that of a workload of its own
-nodes and entries, with the rows of the halo, the transpose of their entries, and the blocks of the ring; on a GPU also
-the noise and the zeros of all nodes, which it draws at once.
+nodes and entries, with the rows of the halo, the transpose of their entries, and the blocks of the ring; on a CPU also
+the messages that are under way in shared memory, and on a GPU the noise and the zeros of all nodes, which it draws at
+once.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from vgae.objective.cost import Cost, Rates, memory_on
 from vgae.objective.sharded import GATHERED
 from vgae.objective.workload import FLOAT, INT, Memory, Workload
 from vgae.parallel.group import SMALL
+from vgae.parallel.memory import SLOTS
 from vgae.parallel.shards import Shards
 
 DOUBLE = 8
@@ -153,8 +155,7 @@ class GroupWorkload:
             return here
         if first:
             here = replace(here, host=here.host + self._gathered)
-        widest = max(self.whole.encoder.propagated, self.factor_columns)
-        rows = share.halo + share.wanted
+        rows, widest = share.halo + share.wanted, max(self._columns, self.factor_columns)
         outside = min(share.entries, share.entries * (1 - share.num_nodes / self.whole.num_nodes))
         extra = FLOAT * rows * widest + INT * share.wanted + outside * (INT // 2 + FLOAT)
         if objective == "exact":
@@ -164,12 +165,28 @@ class GroupWorkload:
         else:
             extra += (2 * FLOAT * self.factor_columns + 2 * INT) * self._zeros_elsewhere(share)
         if device.type == "cpu":
-            return Memory(host=here.host + extra)
+            return Memory(host=here.host + extra + SLOTS * self.largest_message(share, objective))
         drawn = 0 if self.whole.composition.posterior.deterministic else FLOAT * self.whole.latent_dim
         extra += drawn * self.whole.num_nodes  # noise, which a GPU draws for all nodes at once (vgae.parallel.draws)
         if objective == "sampled":
             extra += DOUBLE * self.whole.num_negatives  # and so the zeros
         return Memory(host=here.host, device=here.device + extra)
+
+    def largest_message(self, share: Share, objective: str) -> float:
+        """Bytes of the largest message by shared memory; on the ring messages go another way."""
+        row, others = FLOAT * self.factor_columns, self.whole.num_nodes - share.num_nodes
+        largest = FLOAT * max(self._columns * max(share.wanted, share.halo), self.num_shared_weights)
+        if objective == "exact":
+            return max(largest, row * share.wanted)
+        if self.whole.num_nodes <= GATHERED:
+            return max(largest, row * max(share.num_nodes, others))
+        return max(largest, row * share.wanted, row * self._zeros_elsewhere(share))
+
+    @property
+    def _columns(self) -> int:
+        """Columns that are multiplied by Ã at a time: those of all heads, or of a layer before them."""
+        heads = sum(self.whole.composition.heads.values())
+        return max(heads, self.whole.composition.hidden_dim if self.whole.encoder.propagated > heads else 0)
 
     @property
     def _gathered(self) -> float:

@@ -25,6 +25,7 @@ from vgae.model.autoencoder import AutoEncoder
 from vgae.model.decoders import Decoder
 from vgae.model.inputs import EncoderInputs
 from vgae.objective.base import LossOptions, Objective
+from vgae.objective.pairwise import sum_over_pairs
 from vgae.objective.variate import AllPairs, ControlVariate, num_pairs_for
 from vgae.objective.weighting import Weighting
 from vgae.ops import Counted, one_pass, sum_at_ones
@@ -97,13 +98,17 @@ class SampledObjective(Objective):
 
     def _plain(self, decoder: Decoder, z: Tensor, generator: torch.Generator) -> Tensor:
         """R without a control variate, pair by pair, as decoders without factors need it."""
-        logits = decoder.logits(z, self.positives.pairs)
-        at_zeros = loss_at_zeros(decoder.logits(z, self.sample_zeros(generator).long()))
-        zeros = self.num_zeros / self.num_negatives * at_zeros.sum()
-        ones = self.weighting.positive_weight * self.positives.sum(loss_at_ones(logits))
-        if self.positives.zeros is None:
-            return ones + zeros
-        return ones + zeros + self.positives.zeros.to(logits.dtype) @ loss_at_zeros(logits)
+        ones, weight = self.positives, self.weighting.positive_weight
+
+        def at_ones(part: slice, logits: Tensor) -> Tensor:
+            total = weight * ones.sum(loss_at_ones(logits), part)
+            return total if ones.zeros is None else total + ones.zeros[part].to(logits.dtype) @ loss_at_zeros(logits)
+
+        def at_zeros(_: slice, logits: Tensor) -> Tensor:
+            return self.num_zeros / self.num_negatives * loss_at_zeros(logits).sum()
+
+        drawn = self.sample_zeros(generator).long()
+        return sum_over_pairs(decoder, z, ones.pairs, at_ones) + sum_over_pairs(decoder, z, drawn, at_zeros)
 
 
 def num_zeros_of(graph: Graph) -> int:

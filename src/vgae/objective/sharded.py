@@ -200,12 +200,15 @@ class SharedPairs(AllPairs):
     """What all processes know of all pairs together; the factors are those of own nodes."""
 
     num_all: int
-    found: tuple[Tensor, Tensor]
+    found: tuple[Tensor, Tensor] | None = None  # unless a description has them
 
     @classmethod
     def of_all(cls, factors: Factors, halo: Halo) -> SharedPairs:
         """Of the factors of a step, by one sum over the processes."""
         here, num_nodes = AllPairs.of(factors), halo.shards.num_nodes
+        if here.described is not None:
+            of_all = halo.group.sum(torch.from_numpy(here.described.sums)).numpy()
+            return cls.by_description(factors, replace(here.described, sums=of_all), num_all=num_nodes)
         left, right = here.sums.left, here.sums.right
         with torch.no_grad():
             numbers, of_columns = [*here.of_rows(), left.total, left.gram, here.of_nodes()], here.of_columns()
@@ -233,7 +236,7 @@ class SharedPairs(AllPairs):
 
     def weighted_sums(self) -> tuple[Tensor, Tensor]:
         """Of all processes."""
-        return self.found
+        return super().weighted_sums() if self.found is None else self.found
 
 
 def extended(factors: Factors, halo: Halo, *, gradient: bool = True) -> Factors:

@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ from torch import Tensor
 from vgae.graph.graph import Graph
 from vgae.ops import Factors, one_pass, sum_at_pairs
 from vgae.ops.ones import numba_suits
-from vgae.ops.powers import Described, PowerSums, Side, Weighted
+from vgae.ops.powers import Described, PowerSums, Weighted
 
 MEANS = torch.Size([2, 6])
 FEWEST_PAIRS = 10_000  # in a draw, unless another number is asked for
@@ -64,8 +64,7 @@ class AllPairs:
     def of(cls, factors: Factors) -> AllPairs:
         """Of the factors of a step."""
         if one_pass.is_plain(factors):
-            side, found = Side.described(factors.q)
-            return cls(factors, PowerSums(side, side), found.squares, (found.squares, found.squares), found)
+            return cls.by_description(factors, Described.of(factors.q))
         given = factors.row_bias, factors.column_bias
         biases = factors.weight_of_biases
         wide = torch.promote_types(factors.q.dtype, torch.float32)
@@ -80,6 +79,13 @@ class AllPairs:
                 rows, columns = squares + biases, products_of_rows(k, k) + biases
                 diagonal = factors.diagonal()
         return cls(factors, PowerSums.of(factors), diagonal, (rows, columns))
+
+    @classmethod
+    def by_description(cls, factors: Factors, described: Described, **given: Any) -> Self:
+        """Of factors that are one side, described."""
+        side = described.side(factors.q)
+        weights = described.squares, described.squares
+        return cls(factors, PowerSums(side, side), described.squares, weights, described, **given)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -100,6 +106,8 @@ class AllPairs:
 
     def weighted_sums(self) -> tuple[Tensor, Tensor]:
         """Σ w, Σ w·s and Σ w·s² over all pairs, and over those of a node with itself."""
+        if self.described is not None:
+            return torch.from_numpy(self.described.over_all()), torch.from_numpy(self.described.of_nodes())
         return self.sums.weighted(self.of_rows(), self.of_columns()), self.of_nodes()
 
     @property
@@ -109,7 +117,7 @@ class AllPairs:
 
     def of_rows(self) -> Weighted:
         """Sums over the rows with their weights."""
-        return self.sums.left.weighted(self.weights[0]) if self.described is None else self.described.weighted
+        return self.sums.left.weighted(self.weights[0])
 
     def of_columns(self) -> Weighted | None:
         """The same over the columns, None where these are the rows."""
@@ -117,8 +125,6 @@ class AllPairs:
 
     def of_nodes(self) -> Tensor:
         """Σ w, Σ w·s and Σ w·s² over the pairs of a node with itself."""
-        if self.described is not None:
-            return self.described.of_nodes
         s = self.diagonal.detach()
         if numba_suits(self.factors.q):
             found: Tensor = import_module("vgae.ops.draw_kernels").weighted_sums(*self.weights, s.to(self.dtype))
@@ -170,8 +176,12 @@ class ControlVariate:
 
     def take(self, moments: Tensor, num_pairs: int) -> None:
         """Take the means by the sums over the two halves of a draw of so many pairs."""
-        for mean, sums, number in zip(self.means, moments, ((num_pairs + 1) // 2, num_pairs // 2), strict=True):
-            torch.div(sums, max(1, number), out=mean)
+        numbers = max(1, (num_pairs + 1) // 2), max(1, num_pairs // 2)
+        if self.means.device.type == "cpu":
+            np.divide(moments.numpy(), np.array(numbers)[:, None], out=self.means.numpy())
+            return
+        for mean, sums, number in zip(self.means, moments, numbers, strict=True):  # nothing is copied: it is recorded
+            torch.div(sums, number, out=mean)
 
     @torch.no_grad()
     def coefficients(self, known: AllPairs) -> tuple[Tensor, Tensor]:
@@ -180,11 +190,21 @@ class ControlVariate:
         over_all = known.means()
         if self.means.device.type == "cpu":  # a few dozen numbers, for which PyTorch takes as long as for thousands
             with np.errstate(all="ignore"):
-                found = torch.from_numpy(np.stack(_fitted(self.means.numpy(), over_all.numpy(), trust, np)))
+                found = torch.from_numpy(np.array(_fitted(self.means.numpy(), over_all.numpy(), trust, _Numbers)))
         else:
             found = torch.stack(_fitted(self.means, over_all, trust, torch))
         a, b = found.to(known.dtype)
         return a, b
+
+
+class _Numbers:
+    """Of what is below, NumPy's functions for single numbers, which are faster than those for arrays."""
+
+    isfinite, isnan = np.isfinite, np.isnan
+
+    @staticmethod
+    def where(condition: Any, yes: Any, no: Any) -> Any:
+        return yes if condition else no
 
 
 @torch.no_grad()
@@ -208,7 +228,7 @@ def moments_of(
 
 
 def _fitted(halves: Any, over_all: Any, trust: float, library: Any) -> tuple[Any, Any]:
-    """a and b by the means of either half of a draw and those over all pairs, arrays of NumPy's or PyTorch's."""
+    """a and b by the means of either half of a draw and those over all pairs, numbers of NumPy's or PyTorch's."""
     where = library.where
 
     def shrinkage(in_draw: Any, in_all: Any) -> Any:

@@ -21,8 +21,10 @@ from functools import cached_property
 import scipy.sparse as sp
 
 from vgae.graph.graph import Graph
+from vgae.machine import num_threads
 from vgae.model.autoencoder import Composition
 from vgae.model.encoders import EncoderCost
+from vgae.objective.pairwise import FEWEST, PIECE
 from vgae.objective.partition import BatchOptions
 from vgae.objective.variate import num_pairs_for
 from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON, SHORTEST_FOR_NUMBA, WIDEST_FOR_TRITON
@@ -35,10 +37,12 @@ INT, FLOAT = 8, 4  # bytes of an index and of a number
 NUMBERS_PER_PAIR, NUMBERS_PER_ENTRY, NUMBERS_PER_DRAW = 70, 5, 30
 TIMES_SUMMED = 40  # the numbers of the factors, for the sums over all pairs in closed form, forward and back
 INTS_PER_PIECE = 4  # of a row, as Triton's kernels take it
+INTS_PER_ZERO = 4  # of a zero that is scored by itself: its number, and its ends
 INTS_PER_DRAW = 6  # its number, as drawn and rounded, its ends, and these in the order of either
 # Columns for each latent dimension on the way back: sums by row, what they are multiplied by, sums of gradients; with
 # noise also the terms of the KL and of σ, fewer where one kernel has both.
 RETURNED, RETURNED_WITH_NOISE, RETURNED_WITH_DRAWS = 4.0, 9.5, {"exact": 8.0, "sampled": 4.0}
+VECTORS = 3 * FLOAT  # of a pair: its logit, what becomes of it, and the gradient
 SAVED_IN_ONE_PASS = 1.5  # of these columns, where one gradient is added to by all sums (vgae.ops.one_pass)
 TIMES_MOVED = 6  # a number that a decoder holds for a pair: written and read, forward and back
 # The C library keeps freed blocks of up to 32 MB for later, so that the heap has gaps: up to half as much again as is
@@ -82,6 +86,7 @@ class Workload:
     mirrored: bool = True  # whether half of all pairs are enough for it
     control_variate: bool = False  # a parabola is summed over all pairs
     numbers_per_pair: int = 0  # that the decoder holds for a single pair, beside the two embeddings
+    by_ends: bool = False  # whether pairs can be scored some at a time
     directed: bool = False  # directions count
     mask_links: bool = False  # links are hidden in each step
     early_stopping: bool = False  # the best weights are kept beside the last
@@ -120,6 +125,7 @@ class Workload:
             mirrored=decoder.symmetric and decoder.mirrored,
             control_variate=with_variate,
             numbers_per_pair=decoder.numbers_per_pair,
+            by_ends=decoder.by_ends,
             directed=seen.directed,
             mask_links=mask_links,
             early_stopping=early_stopping,
@@ -225,7 +231,7 @@ class Workload:
     def held(self, objective: str, times: int = 1, *, on_cpu: bool = True) -> float:
         """Bytes of all tensors at the peak of making the objective or of a step, whose own count so many times."""
         kernels = self._kernels(on_cpu)
-        step = max(self._step(objective, kernels), self._end_of_step()) + self._masked()
+        step = max(self._step(objective, kernels, on_cpu=on_cpu), self._end_of_step()) + self._masked()
         return self._lasting(objective, kernels) + max(
             times * step, self._making_the_objective(objective), self._making_the_mask()
         )
@@ -294,14 +300,14 @@ class Workload:
         needed = 0 if kernels and not sampled else self._index() + (INT if sampled else 0)  # rows, the zeros before
         return entries + pairs + self.entries * needed
 
-    def _step(self, objective: str, kernels: str | None) -> float:
+    def _step(self, objective: str, kernels: str | None, *, on_cpu: bool) -> float:
         """Where the two sides of the objective are at their peak, on the way back."""
         noise = not self.composition.posterior.deterministic
         together = kernels == "numba" and self._draws_with_kl
         drawn = self.latent_dim * (0 if not noise else 1 if together else 2)  # noise and σ
         activations = FLOAT * self.num_nodes * (self.encoder.held + self.latent_dim + drawn) + self._dropped()
         if not self.by_rows(objective):
-            return activations + self._pair_by_pair()
+            return activations + (self._in_pieces() if on_cpu and self.by_ends else self._pair_by_pair())
         in_one_pass = objective == "sampled" and kernels == "numba" and self._in_one_pass
         columns = RETURNED_WITH_DRAWS[objective] if together else RETURNED_WITH_NOISE if noise else RETURNED
         columns -= SAVED_IN_ONE_PASS if in_one_pass else 0
@@ -327,10 +333,21 @@ class Workload:
 
     def _pair_by_pair(self) -> float:
         """Two gathers of z for each pair, and the gradients of both."""
-        gathers = FLOAT * (2 * self.latent_dim + self.numbers_per_pair)
-        vectors = 3 * FLOAT  # logits, what becomes of them, their gradients
-        at_zeros = self.num_negatives * (2 * gathers + vectors + 2 * INT)
-        return max(self.num_ones * (2 * gathers + vectors), self.num_ones * (gathers + vectors) + at_zeros)
+        at_zeros = self.num_negatives * (2 * self._gathers + VECTORS + 2 * INT)
+        return max(self.num_ones * (2 * self._gathers + VECTORS), self.num_ones * (self._gathers + VECTORS) + at_zeros)
+
+    def _in_pieces(self) -> float:
+        """The same for a piece of each thread; the gradients of the ones and of the zeros, and what was drawn."""
+        gradients = 3 * FLOAT * (self.num_nodes * self.latent_dim + self.num_weights)
+        drawn, sums = INT * INTS_PER_ZERO * self.num_negatives, (self.num_ones, self.num_negatives)
+        at_once = sum(num_pairs for num_pairs in sums if num_pairs < FEWEST)
+        pieces = num_threads() * PIECE if max(sums) >= FEWEST else 0
+        return gradients + drawn + (at_once + pieces) * (self._gathers + 2 * FLOAT * self.latent_dim + VECTORS)
+
+    @property
+    def _gathers(self) -> float:
+        """Bytes of what is gathered for a pair, and of what the decoder makes of it."""
+        return FLOAT * (2 * self.latent_dim + self.numbers_per_pair)
 
     def _sweep(self, kernels: str | None) -> float:
         """What an implementation of the all-pairs op holds: tiles, factors laid out anew, and their gradients."""

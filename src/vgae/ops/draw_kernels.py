@@ -9,8 +9,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from vgae.machine import num_threads
-from vgae.ops.numba_tools import compiled, in_threads
+from vgae.machine import in_threads, num_threads
+from vgae.ops.numba_tools import compiled
 
 Indices = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]

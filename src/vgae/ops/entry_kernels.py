@@ -17,13 +17,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from vgae.machine import num_threads
+from vgae.machine import in_threads, num_threads
 from vgae.ops.numba_tools import (
     LANES,
     add_scaled,
     compiled,
     fetch,
-    in_threads,
     index_at,
     product_of,
     two_to_the,

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from vgae.machine import num_threads
-from vgae.ops.numba_tools import compiled, in_threads, two_to_the
+from vgae.machine import in_threads, num_threads
+from vgae.ops.numba_tools import LANES, add_scaled, compiled, copy, two_to_the
 from vgae.ops.pages import empty
 
 Array = npt.NDArray[np.float32]
@@ -52,9 +52,13 @@ def _exponentials(x: Array, num: int, out: Array) -> None:
 @compiled()
 def _take(source: Array, stride: int, first: int, num_rows: int, width: int, out: Array) -> None:
     """Some rows, one after the other."""
+    whole = width - width % LANES
     for row in range(num_rows):
-        for f in range(width):
-            out[row * width + f] = source[(first + row) * stride + f]
+        to, at = row * width, (first + row) * stride
+        for f in range(0, whole, LANES):
+            copy(out, to + f, source, at + f)
+        for f in range(whole, width):
+            out[to + f] = source[at + f]
 
 
 @compiled("contract")
@@ -70,9 +74,12 @@ def _drawn(m: Array, s: Array, e: Array, noise: Array, z: Array) -> None:
 def _add_columns(numbers: Array, num_rows: int, sums: Array) -> None:
     """The sums over the rows of a piece."""
     width = len(sums)
+    whole = width - width % LANES
     sums[:] = f32(0)
     for row in range(num_rows):
-        for f in range(width):
+        for f in range(0, whole, LANES):
+            add_scaled(sums, f, f32(1), numbers, row * width + f)
+        for f in range(whole, width):
             sums[f] += numbers[row * width + f]
 
 

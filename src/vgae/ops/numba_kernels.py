@@ -16,8 +16,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from vgae.machine import num_threads
-from vgae.ops.numba_tools import compiled, in_threads, two_to_the, zeros
+from vgae.machine import in_threads, num_threads
+from vgae.ops.numba_tools import compiled, two_to_the, zeros
 from vgae.ops.sums import Sums
 
 Array = npt.NDArray[np.float32]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
-from functools import cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -58,28 +55,6 @@ def compiled(*freedom: str) -> Callable[[Kernel], Kernel]:
             return cast("Kernel", njit(kernel, **options))
 
     return compiler
-
-
-def in_threads(work: Callable[[int], Result], num_threads: int) -> list[Result]:
-    """The results of `work` for each thread, the first of which is this one; work must not call this again."""
-    if num_threads == 1:
-        return [work(0)]
-    promised = [_others().submit(work, number) for number in range(1, num_threads)]
-    try:
-        first = work(0)
-    finally:
-        wait(promised)
-    return [first, *(result.result() for result in promised)]
-
-
-@cache
-def _others() -> ThreadPoolExecutor:
-    """Threads that wait for work: to start one takes as long as the sums on a small graph."""
-    return ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="vgae")
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_others.cache_clear)  # threads stay behind
 
 
 def zeros(*shape: int) -> npt.NDArray[np.float32]:
@@ -145,6 +120,17 @@ def _axpy(_: Any, out: Any, _i: Any, _scale: Any, source: Any, _j: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(out, types.intp, types.float32, source, types.intp), generate
+
+
+def _copy(_: Any, out: Any, _i: Any, source: Any, _j: Any) -> Any:
+    """out[i + f] = source[j + f] for LANES numbers."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        numbers = builder.load(_vector(context, builder, signature, given, 2), align=4)
+        builder.store(numbers, _vector(context, builder, signature, given, 0), align=4)
+        return context.get_dummy_value()
+
+    return types.void(out, types.intp, source, types.intp), generate
 
 
 def _weighted_sum(num_vectors: int) -> Any:
@@ -240,6 +226,7 @@ def _index(_: Any, array: Any, _place: Any) -> Any:
 two_to_the = cast("Callable[[Any], Any]", intrinsic(_power_of_two))
 product_of = cast("Callable[..., Any]", intrinsic(_product))
 add_scaled = cast("Callable[..., None]", intrinsic(_axpy))
+copy = cast("Callable[..., None]", intrinsic(_copy))
 fetch = cast("Callable[..., None]", intrinsic(_fetch))
 index_at = cast("Callable[..., Any]", intrinsic(_index))
 weighted_sum_1, weighted_sum_2, weighted_sum_3, weighted_sum_4 = (

@@ -23,8 +23,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from vgae.ops.entries import Counted, Ones
 from vgae.ops.factors import Factors
-from vgae.ops.ones import Counted, Ones, numba_suits
+from vgae.ops.ones import numba_suits
 from vgae.ops.pages import scaled
 from vgae.ops.powers import Side
 

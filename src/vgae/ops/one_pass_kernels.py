@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vgae.machine import num_threads
+from vgae.machine import in_threads, num_threads
 from vgae.ops.entry_kernels import exponentials, sum_of_values
-from vgae.ops.numba_tools import LANES, add_scaled, compiled, in_threads, index_at, product_of
+from vgae.ops.numba_tools import LANES, add_scaled, compiled, index_at, product_of
 
 Array = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

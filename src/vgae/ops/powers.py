@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -23,6 +24,7 @@ from torch.autograd.function import once_differentiable
 from vgae.ops.factors import Factors
 from vgae.ops.pages import empty, is_large
 
+Doubles = npt.NDArray[np.float64]
 Weighted = tuple[Tensor, Tensor, Tensor]  # Σ u_i, Σ u_i l_i and Σ u_i l_i l_iᵀ, in double precision
 BLOCK = 2**14  # rows that are scaled at a time on a CPU, so that they stay in its cache
 
@@ -44,21 +46,6 @@ class Side:
         with torch.no_grad():
             return cls(rows, rows.sum(dim=0), rows.T @ rows)
 
-    @classmethod
-    def described(cls, rows: Tensor) -> tuple[Side, Described]:
-        """The same by one pass of a kernel for the CPU, which finds more."""
-        kernels, width = import_module("vgae.ops.one_pass_kernels"), rows.shape[1]
-        wide = import_module("vgae.ops.entry_kernels").padded(rows)
-        squares, numbers = kernels.describe(wide)
-        sums, size, found = torch.from_numpy(numbers), wide.shape[1], []
-        for _ in range(2):  # with weights, and without
-            number, total, gram, sums = torch.split(sums, [1, size, size * size, len(sums) - 1 - size - size * size])
-            found += [number[0], total[:width], gram.view(size, size)[:width, :width]]
-        weight, weighted_total, weighted_gram, _, total, gram = found
-        of_rows = weight, weighted_total, weighted_gram
-        side = cls(rows, total.to(rows.dtype), gram.to(rows.dtype))
-        return side, Described(torch.from_numpy(squares), of_rows, sums)
-
     def weighted(self, weights: Tensor) -> Weighted:
         """The sum of the weights, and the two sums with them."""
         weights = weights.to(self.rows.dtype)
@@ -72,11 +59,44 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Described:
-    """What rows l_i have beside their sums, with the weights u_i = ‖l_i‖²."""
+    """What a kernel for the CPU finds in one pass over rows l_i: u_i = ‖l_i‖², and sums with these weights and without.
+
+    They are few numbers, for which PyTorch takes as long as for thousands: arrays of NumPy's. As those of a `Side`, the
+    sums may be over more rows than there are here.
+    """
 
     squares: Tensor  # u
-    weighted: Weighted
-    of_nodes: Tensor  # Σ w·sⁿ over the pairs of a row with itself, w_i = 2u_i and s_i = u_i, for n = 0, 1, 2
+    sums: Doubles  # as `vgae.ops.one_pass_kernels.describe` has them, of rows that may be padded
+    width: int  # of the rows as they were
+
+    @classmethod
+    def of(cls, rows: Tensor) -> Described:
+        """Of rows that are all here."""
+        entries, kernels = (import_module(f"vgae.ops.{name}") for name in ("entry_kernels", "one_pass_kernels"))
+        squares, sums = kernels.describe(entries.padded(rows))
+        return cls(torch.from_numpy(squares), sums, rows.shape[1])
+
+    def side(self, rows: Tensor) -> Side:
+        """The rows with their sums."""
+        _, total, gram = self._of(weighted=False)
+        return Side(rows, *(torch.from_numpy(each.astype(np.float32)) for each in (total, gram)))
+
+    def over_all(self) -> Doubles:
+        """Σ_ij w_ij s_ijⁿ for n = 0, 1, 2, w_ij = u_i + u_j and s_ij = l_i·l_j."""
+        weight, weighted_total, weighted_gram = self._of(weighted=True)
+        number, total, gram = self._of(weighted=False)
+        return 2 * np.array([number * weight, weighted_total @ total, (weighted_gram * gram).sum()])
+
+    def of_nodes(self) -> Doubles:
+        """The same over the pairs of a row with itself, in which w_i = 2u_i and s_i = u_i."""
+        return self.sums[-3:]
+
+    def _of(self, *, weighted: bool) -> tuple[float, Doubles, Doubles]:
+        """The weights, the rows and their outer products, each summed up, with weights or without."""
+        size = int(np.sqrt(len(self.sums) // 2 - 2))  # columns with those that are padded
+        first = 0 if weighted else 1 + size + size * size
+        gram = self.sums[first + 1 + size : first + 1 + size + size * size].reshape(size, size)
+        return self.sums[first], self.sums[first + 1 : first + 1 + self.width], gram[: self.width, : self.width]
 
 
 @dataclass(frozen=True, eq=False)

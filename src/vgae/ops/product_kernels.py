@@ -1,7 +1,8 @@
 """Products of a sparse matrix with a dense one fused for the CPU, row by row (imported only when used).
 
 Each row of the product is summed up in registers, entry by entry in their order, as PyTorch's weighted bags of rows
-are: to the same bits, in two thirds of the time, because rows that come later are asked for before they are needed.
+are: to the same bits, in two thirds of the time. Of a dense matrix that no cache holds, rows that come later are asked
+for before they are needed.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from vgae.machine import num_threads
+from vgae.machine import in_threads, num_threads
 from vgae.ops.numba_tools import (
     LANES,
     compiled,
     fetch,
-    in_threads,
     index_at,
     weighted_sum_1,
     weighted_sum_2,
@@ -32,8 +32,8 @@ Indices = npt.NDArray[Any]
 
 WIDEST = 4 * LANES  # columns that are in registers together
 PART = 2**14  # entries that a thread takes at a time, at least
-AHEAD = 24  # entries by which rows are asked for before they are needed
-ALONE = 2**20  # numbers that one thread moves before another could have begun
+AHEAD = 24  # entries by which rows are asked for before they are needed, of a dense matrix that no cache holds
+ALONE = 2**22  # numbers that one thread moves before another could have begun
 
 
 def suits(dense: Tensor) -> bool:
@@ -42,8 +42,13 @@ def suits(dense: Tensor) -> bool:
     return dense.dtype == torch.float32 and dense.device.type == "cpu" and 0 < width <= WIDEST and width % LANES == 0
 
 
-def multiply(starts: Tensor, columns: Tensor, values: Tensor, dense: Tensor, onto: Tensor | None = None) -> Tensor:
-    """The product of a matrix by rows with a dense one that suits; with `onto`, added to what is there."""
+def multiply(
+    starts: Tensor, columns: Tensor, values: Tensor, dense: Tensor, onto: Tensor | None = None, *, early: bool = False
+) -> Tensor:
+    """The product of a matrix by rows with a dense one that suits; with `onto`, added to what is there.
+
+    `early` asks for rows before they are needed, which pays where no cache holds the dense matrix.
+    """
     height, width = len(starts) - 1, dense.shape[1]
     out, add = empty(height, width) if onto is None else onto, onto is not None
     pattern = starts.numpy(), columns.numpy(), values.detach().numpy()
@@ -51,7 +56,7 @@ def multiply(starts: Tensor, columns: Tensor, values: Tensor, dense: Tensor, ont
     num_entries = len(columns)
     threads = min(num_threads(), 1 + width * (num_entries + height) // ALONE)
     if threads == 1:
-        _multiply(*pattern, given, rows, 0, height, add)
+        _multiply(*pattern, given, rows, 0, height, add, early)
         return out
     num_parts = max(1, min(num_entries // PART, height))
     ends = np.searchsorted(pattern[0], np.linspace(0, num_entries, num_parts + 1)[1:-1]).tolist()
@@ -60,7 +65,7 @@ def multiply(starts: Tensor, columns: Tensor, values: Tensor, dense: Tensor, ont
 
     def work(_: int) -> None:
         for part in parts:
-            _multiply(*pattern, given, rows, bounds[part], bounds[part + 1], add)
+            _multiply(*pattern, given, rows, bounds[part], bounds[part + 1], add, early)
 
     in_threads(work, threads)
     return out
@@ -68,13 +73,21 @@ def multiply(starts: Tensor, columns: Tensor, values: Tensor, dense: Tensor, ont
 
 @compiled("contract")
 def _multiply(
-    starts: Indices, columns: Indices, values: Array, dense: Array, out: Array, first: int, end: int, add: bool
+    starts: Indices,
+    columns: Indices,
+    values: Array,
+    dense: Array,
+    out: Array,
+    first: int,
+    end: int,
+    add: bool,
+    early: bool,
 ) -> None:
     """Some rows of the product, in the place of what is there or added to it."""
     width, last = dense.shape[1], len(columns) - 1
     for row in range(first, end):
         begin, until = index_at(starts, row), index_at(starts, row + 1)
-        for place in range(begin, until):
+        for place in range(begin, until if early else begin):
             ahead = index_at(columns, min(place + AHEAD, last)) * width
             for line in range(0, width, LANES):
                 fetch(dense, ahead + line)

@@ -20,10 +20,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from vgae.machine import is_in_one_thread
 from vgae.ops.chunks import Chunks
 from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON
 
-LARGE = 2**24  # numbers of a dense matrix, which no cache holds: from here on it pays to ask for rows early
+LARGE = 2**24  # numbers of a dense matrix, which no cache holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,17 +53,19 @@ class _Rows:
 
         With `onto`, the product is added to what is there.
 
-        For products with a large matrix that are taken `often` there are kernels, which take a while to load and have
-        the same bits. On a GPU, where a bag is one thread's work, Triton's kernels divide long rows.
+        For products that are taken `often` there are kernels, which take a while to load and have the same bits: they
+        are faster in small steps, which are one thread's, and where no cache holds the dense matrix. On a GPU, where a
+        bag is one thread's work, Triton's kernels divide long rows.
         """
         if self.chunks is not None and dense.dtype in (torch.float32, torch.bfloat16):
             kernels = import_module("vgae.ops.triton_entries")
             product: Tensor = kernels.multiply(self.columns, self.values, self.chunks, dense, len(self.starts) - 1)
             return product if onto is None else onto.add_(product)
-        if often and HAS_NUMBA and dense.numel() >= LARGE:
+        if often and HAS_NUMBA and (dense.numel() >= LARGE or is_in_one_thread()):
             kernels = import_module("vgae.ops.product_kernels")
             if kernels.suits(dense):
-                fused: Tensor = kernels.multiply(self.starts, self.columns, self.values, dense, onto)
+                given = self.starts, self.columns, self.values, dense, onto
+                fused: Tensor = kernels.multiply(*given, early=dense.numel() >= LARGE)
                 return fused
         bags: Tensor = torch.nn.functional.embedding_bag(
             self.columns,

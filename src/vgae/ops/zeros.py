@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from vgae.ops.dispatch import HAS_NUMBA, SHORTEST_FOR_NUMBA
-from vgae.ops.ones import Ones
+from vgae.ops.entries import Ones
 
 
 def sample_zeros(ones: Ones, num_pairs: int, generator: torch.Generator) -> Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 TOGETHER = 16  # normal numbers that are made together
 PIECE = 2**20  # numbers that are drawn at a time
+WORDS = {torch.float32: 1, torch.float64: 2}  # of 32 bits, that a number is made of
 
 
 class RowGenerator(torch.Generator):
@@ -70,11 +71,15 @@ class RowGenerator(torch.Generator):
                 flat[low - first : high - first] = drawn[low - begin : high - begin]
                 continue
             again = spare if spare and (end - begin) % TOGETHER else 0
-            if spare and end - begin < TOGETHER:
+            if (spare and end - begin < TOGETHER) or dtype not in WORDS:
                 fill(room[: end - begin], generator=self)  # so few are drawn in another way
             else:
-                room[: end - begin + again].uniform_(generator=self)
+                self._pass_over(WORDS[dtype] * (end - begin + again))
         return out
+
+    def _pass_over(self, num_words: int) -> None:
+        """Draw as many words of 32 bits, of which each makes a byte here: that is the least that can be made of one."""
+        torch.empty(num_words, dtype=torch.uint8).random_(generator=self)
 
 
 def _pieces(total: int, first: int, last: int) -> Iterator[tuple[int, int]]:

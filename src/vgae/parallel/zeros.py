@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from vgae.ops.ones import Ones
+from vgae.ops.entries import Ones
 from vgae.ops.zeros import zeros_among
 from vgae.parallel.draws import RowGenerator
 from vgae.parallel.halo import Halo

@@ -290,10 +290,13 @@ def _published() -> str:
 
 
 def _settings(archive: Archive) -> str:
-    """What each model is, as options of `vgae train`."""
-    found = {result.task.method: result.task.settings for result in archive.results}
-    known = [name for name in all_methods() if name in found]
-    rows = [[f"`{name}`", f"`{found[name]}`" if found[name] else "as it comes"] for name in known]
+    """What each model is, as options of `vgae train`; with its graphs where runs had several settings."""
+    rows = []
+    for name in all_methods():
+        found = archive.settings_of(name)
+        for settings, graphs in found.items():
+            where = f" on {', '.join(map(_title, graphs))}" if len(found) > 1 else ""
+            rows.append([f"`{name}`{where}", f"`{settings}`" if settings else "as it comes"])
     return table(["method", "settings"], rows)
 
 

@@ -33,6 +33,10 @@ DIFFERENCES = """## Where we differ from the paper, and why
   Pubmed's first split, 0.03, 0.1, 0.3 and 1 give an AP of 83.1, 84.8, 86.6 and 86.6, and on Cora's an AUC of 87.5,
   87.1, 84.5 and 81.6. 0.1 makes the strongest baseline over the three datasets, 0.3 comes closest to the paper, which
   does not say how it treated components: hence an SC above the paper on Citeseer and an AP below it on Pubmed.
+  Components of one shape have the same eigenvalues, and the solver does not find all of their eigenvectors: on Cora's
+  first split, with three seeds, it returned 93 to 111 of the 128 lowest and others in the place of the rest. Which ones
+  is up to the seed and to rounding, so that SC differs from seed to seed there, and from machine to machine; on Pubmed
+  it does not.
 - **DW** is gensim's skip-gram with five negatives on walks of the training graph, one epoch. The paper's figures are
   those of negatives: with hierarchical softmax the AP on Cora would be three points higher than the paper's and the
   AUC on Citeseer two points lower. A node without links stays where it is for a whole walk; if such walks were cut

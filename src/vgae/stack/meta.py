@@ -6,19 +6,16 @@ back. But with such weights a non-link counts for nothing beside a link, and at 
 frequent, trees see hardly a difference between pairs of which a half are links and pairs of which all are.
 
 So the second model is fitted to the rows above a threshold of the first alone, as many pairs as three times the links
-to be found, where links are frequent enough for trees to be grown with the weights of the population (β = 0). Its
-trees are fewer and smaller: there are fewer rows. A pair above the threshold gets the log odds of the second, all
-other pairs those of the first. Both are log odds of the population, so that they can be compared, and probabilities sum
-up to the number of links above the threshold and over all pairs.
+to be found, where links are frequent enough for trees to be grown with the weights of the population (β = 0). A pair
+above the threshold gets the log odds of the second, all other pairs those of the first. Both are log odds of the
+population, so that they can be compared, and probabilities sum up to the number of links above the threshold and over
+all pairs.
 
-Some of the non-links are links that nobody has found, or that were held out. Let there be a share h of them among all
-links to be found (`hidden`, or less where more of the pairs at the top are known links), and c = 1 - h. Where every
-pair is a link, a share c is labelled so, and which ones is chance. The second model would order pairs by that chance. A
-pair that is labelled a link with probability p is one, known or not, with probability t = p / c, and if it is not
-labelled so, with probability r = h·t / (1 - c·t) (Elkan and Noto 2008). So a third model is fitted to the same rows, in
-which a non-link counts as r links and 1 - r non-links, p being that of a model of the other half of the rows: one step
-of expectation maximisation. Where t is near 1 all rows are links, chance is gone, and what orders the pairs is what
-leads to the region. Log odds are the mean of both models, with a scale and a shift for the labels as they are.
+The second is stiffer than the first. Some of the non-links are links that nobody has found, or that were held out.
+Where every pair is a link, a half of the rows may say no, and which half is chance: a model that can bend where the
+evidence is strongest orders pairs by that chance. So the regression of the second is straight in each column, and what
+leads to the top orders the pairs that are there; trees, of which there are fewer and smaller ones, have three times the
+weight beside it that they have in the first, because they alone are left to find what is not straight.
 
 What is fitted is arrays (`vgae.stack.logistic`, `vgae.stack.trees`): stored as data, checked when loaded.
 """
@@ -34,16 +31,16 @@ from vgae.errors import InputError
 from vgae.graph.checks import MAX_SEED
 from vgae.options import whole_number
 from vgae.stack import logistic
-from vgae.stack.blend import MIX, Blend, Rows, calibrated, fit_blend
-from vgae.stack.logistic import Arrays, Doubles, Evidence, sigmoid
+from vgae.stack.blend import MIX, Blend, Rows, fit_blend
+from vgae.stack.logistic import Arrays, Doubles, Evidence
 from vgae.stack.options import MetaOptions
 from vgae.stack.trees import KINDS
 
 FEWEST = 500  # links, and as many non-links, that a second look takes
-SMALLER = {"num_trees": 60, "num_leaves": 8}  # trees of it, at most
+SMALLER = {"num_trees": 120, "num_leaves": 8}  # trees of it, at most
 LEAF_ROWS = 300  # pairs in a leaf of it, at least
-SUREST = 0.995  # probability of a link at the second look, at most
-SECOND, THRESHOLD = ("second.", "hidden."), "threshold"  # the models of the second look, and from where on they are
+TREES = 3  # by how much their weight beside the regression is multiplied there
+SECOND, THRESHOLD = ("second.", "hidden."), "threshold"  # the models of it, of which 0.1 had two, and where it begins
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +48,7 @@ class MetaModel:
     """A fitted meta-model; it says the same about a pair whatever other pairs are asked about."""
 
     first: Blend
-    second: tuple[Blend, ...] = ()  # whose log odds are averaged
+    second: tuple[Blend, ...] = ()  # whose log odds are averaged; one, in what is fitted now
     threshold: float = 0.0  # of the first's log odds; from there on the second are asked
 
     @property
@@ -161,43 +158,15 @@ def fit_meta(
     best = rows[log_odds >= threshold]
     if min(best.num_links, len(best.y) - best.num_links) < FEWEST:
         return MetaModel(first)
-    most = {name: min(getattr(options, name), number) for name, number in SMALLER.items()}
-    smooth = replace(options, **most, leaf_rows=max(options.leaf_rows, LEAF_ROWS), balance=0.0)
-    second = fit_blend(best, smooth, seed, tree_balance=0.0)
-    if not options.hidden:
-        return MetaModel(first, (second,), threshold)
-    third = fit_blend(_with_hidden(best, smooth, seed), smooth, seed, tree_balance=0.0)
-    both = (second.log_odds(best.x) + third.log_odds(best.x)) / 2
-    return MetaModel(first, tuple(each.scaled(*calibrated(both, best)) for each in (second, third)), threshold)
+    return MetaModel(first, (fit_blend(best, stiffer(options), seed, tree_balance=0.0),), threshold)
 
 
-def _with_hidden(rows: Rows, options: MetaOptions, seed: int) -> Rows:
-    """The same rows, of whose non-links each counts as a link by the probability that it is a hidden one."""
-    log_odds = _crossed(rows, options, seed)
-    known = max(1 - options.hidden, _surely_known(rows, log_odds))
-    is_link = rows.y == 1
-    labelled = np.minimum(sigmoid(log_odds[~is_link]), known * SUREST)
-    share = (1 - known) / known * labelled / (1 - labelled)
-    others = rows[~is_link]
-    as_links = Rows(others.x, np.ones(len(share)), others.weights * share)
-    as_non_links = Rows(others.x, others.y, others.weights * (1 - share))
-    return Rows.joined([rows[is_link], as_links, as_non_links])
-
-
-def _crossed(rows: Rows, options: MetaOptions, seed: int) -> Doubles:
-    """The log odds of each half of the rows, by a model of the other half: no label has a say in its own."""
-    half = np.random.default_rng(seed).permutation(len(rows.y)) % 2 == 0
-    found = np.empty(len(half))
-    for part in (half, ~half):
-        found[part] = fit_blend(rows[~part], options, seed, tree_balance=0.0).log_odds(rows.x[part])
-    return found
-
-
-def _surely_known(rows: Rows, log_odds: Doubles) -> float:
-    """The share of links at the top, less two standard errors: no more of them than the rest can be hidden."""
-    top = np.argsort(-log_odds, kind="stable")[:FEWEST]
-    found = float(np.average(rows.y[top], weights=rows.weights[top]))
-    return found - 2 * float(np.sqrt(found * (1 - found) / len(top)))
+def stiffer(options: MetaOptions) -> MetaOptions:
+    """Those of the second look."""
+    smaller = {name: min(getattr(options, name), number) for name, number in SMALLER.items()}
+    share = TREES * options.boosting / (1 + (TREES - 1) * options.boosting)
+    leaf_rows = max(options.leaf_rows, LEAF_ROWS)
+    return replace(options, **smaller, leaf_rows=leaf_rows, boosting=share, num_knots=0, balance=0.0)
 
 
 def _threshold(log_odds: Doubles, rows: Rows, multiple: float) -> float:

@@ -31,7 +31,4 @@ class MetaOptions(Options):
     second_look: float = option(
         3.0, least=0, help="Pairs that are looked at again, as a multiple of the links to be found; 0: none."
     )
-    hidden: float = option(
-        0.5, least=0, most=0.9, help="Share of all links to be found that is taken to be hidden among the non-links."
-    )
     num_boosted: int = option(1, least=1, most=100, help="Boosted models of different seeds that are averaged.")

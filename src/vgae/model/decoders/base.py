@@ -38,6 +38,7 @@ class Decoder(nn.Module):
     symmetric: bool = True
     factorised: bool = True
     mirrored: bool = True  # whether symmetric factors have k = q and one bias, so that half of a sweep is enough
+    by_ends: bool = False  # whether a logit depends on the embeddings of its two nodes alone, as `between` has it
     numbers_per_pair: int = 0  # that a step holds for a single pair, beside the two embeddings
     likeness: str = "cosine"  # what `similar` gives: cosine, or nearness, 1 / (1 + distance)
     mean_of: Callable[[Tensor], Tensor] = staticmethod(mean_of_rows)  # over all nodes, of which some may be elsewhere
@@ -47,8 +48,15 @@ class Decoder(nn.Module):
         raise NotImplementedError
 
     def logits(self, z: Tensor, pairs: Tensor) -> Tensor:
-        """Logits of M×2 pairs, from the factors; a decoder without them has its own."""
+        """Logits of M×2 pairs, from the factors or the embeddings of both ends; any other decoder has its own."""
+        if self.by_ends:
+            left, right = (z.index_select(0, ends) for ends in pairs.unbind(dim=1))
+            return self.between(left, right)
         return self.require_factors(z).logits(pairs)
+
+    def between(self, left: Tensor, right: Tensor) -> Tensor:  # noqa: ARG002 - as others have it
+        """Logits by the embeddings at both ends of M pairs (M×d each); of a decoder `by_ends`."""
+        raise TypeError(f"{type(self).__name__} needs the embeddings of all nodes.")
 
     def rows(self, z: Tensor) -> LogitRows:
         """The logits of all pairs by rows: from the factors, or pair by pair where there are none."""

@@ -22,7 +22,6 @@ from vgae.model.decoders.base import (
     bias_option,
     distances,
     learned,
-    squared_distances,
 )
 from vgae.model.spec import register
 from vgae.ops import LogitRows
@@ -35,6 +34,7 @@ class GravityDecoder(BiasedDecoder):
     symmetric = False
     factorised = False
     mirrored = False
+    by_ends = True
     likeness = "nearness"
 
     def __init__(self, scale: float, epsilon: float, bias: float | None) -> None:
@@ -50,10 +50,10 @@ class GravityDecoder(BiasedDecoder):
         """There are none."""
         return
 
-    def logits(self, z: Tensor, pairs: Tensor) -> Tensor:
-        """Of M×2 pairs, by differences."""
-        fall = torch.log(squared_distances(self.position(z), pairs) + self.epsilon)
-        return z[:, -1].index_select(0, pairs[:, 1]) - self.log_scale.exp() * fall + self.bias
+    def between(self, left: Tensor, right: Tensor) -> Tensor:
+        """Of embeddings at both ends, by differences."""
+        squares = (self.position(left) - self.position(right)).square().sum(dim=1)
+        return right[:, -1] - self.log_scale.exp() * torch.log(squares + self.epsilon) + self.bias
 
     def rows(self, z: Tensor) -> LogitRows:
         """All pairs, a block of distances at a time."""

@@ -20,7 +20,7 @@ from vgae.model.spec import register
 from vgae.ops import LogitRows
 from vgae.options import option
 
-HELD = 2**22  # numbers of a hidden layer that are held at a time where there are no gradients
+HELD = 2**19  # numbers of a hidden layer that are held at a time where there are no gradients: in a cache
 
 
 class MLPDecoder(BiasedDecoder):
@@ -28,6 +28,7 @@ class MLPDecoder(BiasedDecoder):
 
     factorised = False
     mirrored = False
+    by_ends = True
 
     def __init__(self, widths: list[int], bias: float | None, generator: torch.Generator) -> None:
         super().__init__(bias)
@@ -49,14 +50,14 @@ class MLPDecoder(BiasedDecoder):
     def logits(self, z: Tensor, pairs: Tensor) -> Tensor:
         """Of M×2 pairs; without gradients some at a time."""
         if torch.is_grad_enabled():
-            return self._of_pairs(z, pairs)
+            return super().logits(z, pairs)
         size = max(1, HELD // self.widest)
         parts = [pairs[start : start + size] for start in range(0, max(1, len(pairs)), size)]
-        return torch.cat([self._of_pairs(z, part) for part in parts])
+        return torch.cat([super(MLPDecoder, self).logits(z, part) for part in parts])
 
-    def _of_pairs(self, z: Tensor, pairs: Tensor) -> Tensor:
-        sources, targets = pairs.unbind(dim=1)
-        return self.above((z.index_select(0, sources) * z.index_select(0, targets)) @ self.weights[0])
+    def between(self, left: Tensor, right: Tensor) -> Tensor:
+        """Of embeddings at both ends."""
+        return self.above((left * right) @ self.weights[0])
 
     def above(self, values: Tensor) -> Tensor:
         """The logits out of what the first layer's product gives."""
