@@ -75,7 +75,7 @@ def test_estimate_is_the_sum_of_its_parts(num_nodes: int, sampled_takes_more: bo
 def load_kernels() -> None:
     """Whatever compiles them for the first time holds on to their arguments for a while."""
     for objective in ("exact", "sampled"):
-        train(Job.of(graph_with(2100, 2, "none"), Config(objective=objective, iterations=1)))
+        train(Job.of(graph_with(2100, 2, "none"), Config(objective=objective, iterations=1, device="cpu")))
     gc.collect()
 
 
@@ -107,7 +107,7 @@ def test_tensors_are_predicted_to_within_a_fifth(
     links: int, features: str, model: str, objective: str, latent_dim: int
 ) -> None:
     graph = graph_with(6_000, links, features)
-    config = Config(model=model, objective=objective, latent_dim=latent_dim, iterations=2, eval_every=1)
+    config = Config(model=model, objective=objective, latent_dim=latent_dim, iterations=2, eval_every=1, device="cpu")
     job = Job.of(graph, config)
     assert workload(job).held(objective) / peak_of_tensors(job) == pytest.approx(1, abs=0.2)
 
@@ -139,6 +139,7 @@ def test_tensors_of_every_encoder_are_predicted_to_within_a_fifth(
         mask_links=mask_links,
         iterations=2,
         eval_every=1,
+        device="cpu",
     )
     job = Job.of(graph_with(6_000, 5, features), config)
     assert workload(job).held(objective) / peak_of_tensors(job) == pytest.approx(1, abs=0.2)

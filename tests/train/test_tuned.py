@@ -61,7 +61,7 @@ def test_features_are_left_out_only_where_the_model_is_clearly_better_without(
 
 def test_noise_as_features_is_found_out_and_words_are_kept(split: LinkSplit) -> None:
     assert can_try_features(split.train, split.val)
-    config = Config(hidden_dim=16, latent_dim=8)
+    config = Config(hidden_dim=16, latent_dim=8, device="cpu")
     noise = np.random.default_rng(0).normal(size=(split.train.num_nodes, 2)).astype(np.float32)
     noisy = try_features(split.train.with_parts(features=noise), split.val, config)
     assert not noisy.features_help
