@@ -271,7 +271,7 @@ def on_gpu(options: argparse.Namespace, group: Group | None) -> dict[str, dict[s
         for training in trainings_of(options):
             if training["features"] and of.train.features is None:
                 continue
-            job = Job.of(of.train, Config(device="cuda", **training))
+            job, began = Job.of(of.train, Config(device="cuda", **training)), time.perf_counter()
             first = _first_step(job, group)
             trained = train(job, group=group)
             if trained.nodes is not None:
@@ -281,6 +281,7 @@ def on_gpu(options: argparse.Namespace, group: Group | None) -> dict[str, dict[s
             both = auc_and_ap(logits[of.test.labels], logits[~of.test.labels])
             points = [100 * both["auc"], 100 * both["ap"]]
             key = f"{name}, {training['model']}{'' if training['features'] else '*'}, {training['objective']}"
+            print(f"{key}: {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
             found[key] = {
                 "first": first,
                 "bits": hashlib.sha256(weights).hexdigest(),
