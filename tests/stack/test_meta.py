@@ -247,7 +247,7 @@ def test_pairs_above_the_threshold_get_the_log_odds_of_a_model_of_their_own(mult
     first = fit_blend(Rows(x, y, w), options, 3, tree_balance=1.0).log_odds(x)
     above = first >= model.threshold
     assert w[above].sum() == pytest.approx(multiple * w[y == 1].sum(), abs=w.max())
-    straight = replace(options, leaf_rows=300, num_knots=0, boosting=0.75)
+    straight = replace(options, leaf_rows=300, num_knots=0, boosting=0.75, num_boosted=4)
     second = fit_blend(Rows(x, y, w)[above], straight, 3, tree_balance=0.0).log_odds(x[above])
     found = model.log_odds(x)
     assert np.array_equal(found[above], second)
@@ -284,6 +284,20 @@ def test_where_all_pairs_are_links_chance_does_not_order_them() -> None:
 @pytest.mark.parametrize(("boosting", "expected"), [(0.0, 0.0), (0.2, 3 / 7), (0.5, 0.75), (0.9, 27 / 28), (1.0, 1.0)])
 def test_trees_have_three_times_their_weight_in_a_second_look(boosting: float, expected: float) -> None:
     assert stiffer(MetaOptions(boosting=boosting)).boosting == pytest.approx(expected, abs=1e-12)
+
+
+def test_what_a_second_look_says_owes_half_as_much_to_its_seed_as_one_growth_of_trees() -> None:
+    four = stiffer(MetaOptions(num_trees=60))
+    assert stiffer(MetaOptions(num_boosted=7)).num_boosted == 7  # more are asked for
+    fresh, _, _ = rows(2000, seed=5)
+
+    def apart(num_boosted: int) -> float:
+        """How far models of two seeds are from each other."""
+        options = replace(four, num_boosted=num_boosted)
+        one, other = (fit_blend(Rows(*rows(6000)), options, seed, tree_balance=0.0) for seed in (0, 50))
+        return float(np.std(one.log_odds(fresh) - other.log_odds(fresh)))
+
+    assert apart(four.num_boosted) / apart(1) == pytest.approx(1 / 2, abs=0.1)
 
 
 def test_where_little_is_to_be_learned_from_there_is_no_second_look() -> None:

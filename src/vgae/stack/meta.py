@@ -15,7 +15,9 @@ The second is stiffer than the first. Some of the non-links are links that nobod
 Where every pair is a link, a half of the rows may say no, and which half is chance: a model that can bend where the
 evidence is strongest orders pairs by that chance. So the regression of the second is straight in each column, and what
 leads to the top orders the pairs that are there; trees, of which there are fewer and smaller ones, have three times the
-weight beside it that they have in the first, because they alone are left to find what is not straight.
+weight beside it that they have in the first, because they alone are left to find what is not straight. They are grown
+four times, by other random choices, and averaged: among pairs of which nearly all are links, one growth's choices would
+decide which of them come first.
 
 What is fitted is arrays (`vgae.stack.logistic`, `vgae.stack.trees`): stored as data, checked when loaded.
 """
@@ -40,6 +42,7 @@ FEWEST = 500  # links, and as many non-links, that a second look takes
 SMALLER = {"num_trees": 120, "num_leaves": 8}  # trees of it, at most
 LEAF_ROWS = 300  # pairs in a leaf of it, at least
 TREES = 3  # by how much their weight beside the regression is multiplied there
+GROWN = 4  # boosted models of different seeds that are averaged there, at least
 SECOND, THRESHOLD = ("second.", "hidden."), "threshold"  # the models of it, of which 0.1 had two, and where it begins
 
 
@@ -129,12 +132,15 @@ class MetaModel:
 
 def size_limit(options: MetaOptions, num_columns: int) -> int:
     """Bytes that the numbers of a model with these options can take, without what a file has beside them."""
+    first, second = (_largest_blend(each, num_columns) for each in (options, stiffer(options)))
+    return 8 + first + len(SECOND) * max(first, second)  # those of 0.1 were no larger than the first
+
+
+def _largest_blend(options: MetaOptions, num_columns: int) -> int:
     trees = options.num_trees * options.num_boosted
     node = sum(np.dtype(kind).itemsize for kind in KINDS.values())
-    return 8 + (1 + len(SECOND)) * (
-        8 * (3 + 1 + num_columns * (len(logistic.NAMES) + 2 * options.num_knots) + trees + 1)
-        + trees * (2 * options.num_leaves - 1) * node
-    )
+    of_columns = num_columns * (len(logistic.NAMES) + 2 * options.num_knots)
+    return 8 * (3 + 1 + of_columns + trees + 1) + trees * (2 * options.num_leaves - 1) * node
 
 
 # ------------------------------------------------------------------------------------------------------------- fitting
@@ -165,8 +171,8 @@ def stiffer(options: MetaOptions) -> MetaOptions:
     """Those of the second look."""
     smaller = {name: min(getattr(options, name), number) for name, number in SMALLER.items()}
     share = TREES * options.boosting / (1 + (TREES - 1) * options.boosting)
-    leaf_rows = max(options.leaf_rows, LEAF_ROWS)
-    return replace(options, **smaller, leaf_rows=leaf_rows, boosting=share, num_knots=0, balance=0.0)
+    more = {"leaf_rows": max(options.leaf_rows, LEAF_ROWS), "num_boosted": max(options.num_boosted, GROWN)}
+    return replace(options, **smaller, **more, boosting=share, num_knots=0, balance=0.0)
 
 
 def _threshold(log_odds: Doubles, rows: Rows, multiple: float) -> float:
