@@ -96,8 +96,7 @@ class Worker:
         before = _status("VmRSS")
         self.steps, self.taken = setting.first_step(objective), 0
         self.take(3)
-        shared = 0 if self.group is None else self.group.bytes_shared
-        return _status("VmHWM") - before + shared
+        return _status("VmHWM") - before
 
     def scores(self, options: dict[str, Any]) -> dict[str, float] | None:
         """AUC and AP of a training on Cora, of the first process."""

@@ -1,11 +1,11 @@
 """The plan for several processes beside what they count: bytes sent, memory and core-seconds of each, in a step.
 
 By 1, 2 and 4 processes of one thread, on an R-MAT graph (ten links per node, numbered at random, which makes halos as
-large as they get; no features), by either objective. Bytes are counted at the functions of torch.distributed. Memory is
-the growth of the peak of the process that grows most, from before its rows are laid out to its third step, and what its
-messages take in shared memory; modules and the graph are there before. Core-seconds are those of the process that works
-most, without the time in which it waits, so that they say something on a busy machine too; planned are shares of the
-time of one process, whatever its rates are.
+large as they get; no features), by either objective. Bytes are counted at the functions of torch.distributed and of
+shared memory. Memory is the growth of the peak of the process that grows most, from before its rows are laid out to its
+third step, with its messages in shared memory; modules and the graph are there before. Core-seconds are those of the
+process that works most, without the time in which it waits, so that they say something on a busy machine too; planned
+are shares of the time of one process, whatever its rates are.
 
     python benchmarks/group_plan.py [--nodes 300000] [--objectives sampled] [--processes 1 2 4]
     python benchmarks/group_plan.py --paper     (what 10⁸ and 10⁹ nodes would take on GPUs, by arithmetic alone)
@@ -90,7 +90,7 @@ def count(group: Group | None, num_nodes: int, objective: str) -> Counted:
     step, bounds, before = first_step(group, num_nodes, objective)
     for iteration in range(1, STEPS + 1):
         step(iteration, value=iteration == 1)
-    grown = status("VmHWM") - before + (0 if group is None else group.bytes_shared)
+    grown = status("VmHWM") - before
     started = time.process_time()
     for iteration in range(STEPS):
         step(STEPS + 1 + iteration, value=False)

@@ -44,7 +44,7 @@ class Counter:
         share = 1 / self.group.size if sent is None else sent[self.group.rank] / len(tensor)
         return (1 - share) * _size(tensor)
 
-    def _shared(self, memory: SharedMemory, _: torch.Tensor, bounds: Sequence[tuple[int, int]]) -> float:
+    def _shared(self, memory: SharedMemory, _: torch.Tensor, bounds: Sequence[tuple[int, int]], *_chosen: Any) -> float:
         return float(sum(end - begin for rank, (begin, end) in enumerate(bounds) if rank != memory.rank))
 
     def _counting(self, function: Callable[..., Any], count: Callable[..., float]) -> Callable[..., Any]:

@@ -101,7 +101,7 @@ class ShardedMask:
         degrees = matrix.shape[0], len(halo.needed)
         left = matrix.with_parts(inside, outside)
         ones = [torch.ones(number, 1, device=halo.group.device) for number in degrees]
-        scale = (left.inside @ ones[0] + left.outside @ ones[1])[:, 0].rsqrt()
+        scale = (left.inside @ ones[0] + left.outside.times(ones[1]))[:, 0].rsqrt()
         scales = scale, halo.send(scale[:, None]).wait()[:, 0]
         values = [
             given * (scale[rows] * of_columns[columns])

@@ -4,7 +4,7 @@ A process has n of N nodes, the entries of Ã in their rows, and a halo of H nod
 S of its own rows are in the halos of others. With P processes, c columns that are multiplied by Ã in a step, f numbers
 that a node's factors have, w weights that all share and M sampled zeros, a process sends in bytes
 
-    halo      4·c·(S + H)                        rows to those who need them, and gradients back
+    halo      8·c·S                              rows to those who need them, and rows of gradients
     ones      4·f·S, and 4·f·H back where logits are not symmetric
     exact     8·f·r·n                            blocks round a ring and their gradients, r = ⌊P/2⌋, else P - 1
     sampled   4·f·((P - 1)·n + N - n)            up to 65,536 nodes: all factors to all, which serve the ones too
@@ -13,9 +13,8 @@ that a node's factors have, w weights that all share and M sampled zeros, a proc
     weights   4·(P - 1)·w up to 256 KB, 8·w·(P - 1)/P beyond
 
 Rows that travel on the ring are taken to be as many as a process has itself. Memory is that of a workload of its own
-nodes and entries, with the rows of the halo, the transpose of their entries, and the blocks of the ring; on a CPU also
-the messages that are under way in shared memory, and on a GPU the noise and the zeros of all nodes, which it draws at
-once.
+nodes and entries, with the rows of the halo and the blocks of the ring; on a CPU also the messages that are under way
+in shared memory, and on a GPU the noise and the zeros of all nodes, which it draws at once.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ class GroupWorkload:
         if self.size == 1:
             return 0.0
         row, gathered = FLOAT * self.factor_columns, self.whole.num_nodes <= GATHERED
-        total = FLOAT * self.whole.encoder.propagated * (share.wanted + share.halo)
+        total = 2 * FLOAT * self.whole.encoder.propagated * share.wanted
         total += self._summed(self.num_shared_weights, FLOAT)
         if objective == "exact" or not gathered:
             total += row * (share.wanted + (0 if self.mirrored else share.halo))
@@ -156,8 +155,7 @@ class GroupWorkload:
         if first:
             here = replace(here, host=here.host + self._gathered)
         rows, widest = share.halo + share.wanted, max(self._columns, self.factor_columns)
-        outside = min(share.entries, share.entries * (1 - share.num_nodes / self.whole.num_nodes))
-        extra = FLOAT * rows * widest + INT * share.wanted + outside * (INT // 2 + FLOAT)
+        extra = float(FLOAT * rows * widest + INT * share.wanted)
         if objective == "exact":
             extra += 5 * FLOAT * self.factor_columns * share.num_nodes  # two blocks, and gradients of three
         elif self.whole.num_nodes <= GATHERED:
@@ -175,7 +173,7 @@ class GroupWorkload:
     def largest_message(self, share: Share, objective: str) -> float:
         """Bytes of the largest message by shared memory; on the ring messages go another way."""
         row, others = FLOAT * self.factor_columns, self.whole.num_nodes - share.num_nodes
-        largest = FLOAT * max(self._columns * max(share.wanted, share.halo), self.num_shared_weights)
+        largest = FLOAT * max(self._columns * share.wanted, self.num_shared_weights)
         if objective == "exact":
             return max(largest, row * share.wanted)
         if self.whole.num_nodes <= GATHERED:

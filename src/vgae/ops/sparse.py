@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from vgae.machine import is_in_one_thread
 from vgae.ops.chunks import Chunks
 from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON
 
@@ -28,7 +27,7 @@ LARGE = 2**24  # numbers of a dense matrix, which no cache holds
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class Rows:
     """A sparse matrix by rows (CSR): row i holds `values[starts[i]:starts[i + 1]]` at `columns[…]`."""
 
     starts: Tensor
@@ -37,7 +36,8 @@ class _Rows:
     chunks: Chunks | None = None  # where Triton's kernels multiply: on a GPU
 
     @classmethod
-    def of(cls, matrix: sp.csr_array, device: torch.device) -> _Rows:
+    def of(cls, matrix: sp.csr_array, device: torch.device) -> Rows:
+        """Those of a matrix, on a device."""
         small = max(matrix.nnz, *matrix.shape) < 2**31
         kind = torch.int32 if small else torch.int64
         starts = torch.tensor(matrix.indptr, dtype=kind, device=device)
@@ -54,14 +54,14 @@ class _Rows:
         With `onto`, the product is added to what is there.
 
         For products that are taken `often` there are kernels, which take a while to load and have the same bits: they
-        are faster in small steps, which are one thread's, and where no cache holds the dense matrix. On a GPU, where a
-        bag is one thread's work, Triton's kernels divide long rows.
+        are faster where PyTorch has one thread, as in small steps and in processes side by side, and where no cache
+        holds the dense matrix. On a GPU, where a bag is one thread's work, Triton's kernels divide long rows.
         """
         if self.chunks is not None and dense.dtype in (torch.float32, torch.bfloat16):
             kernels = import_module("vgae.ops.triton_entries")
             product: Tensor = kernels.multiply(self.columns, self.values, self.chunks, dense, len(self.starts) - 1)
             return product if onto is None else onto.add_(product)
-        if often and HAS_NUMBA and (dense.numel() >= LARGE or is_in_one_thread()):
+        if often and HAS_NUMBA and (dense.numel() >= LARGE or torch.get_num_threads() == 1):
             kernels = import_module("vgae.ops.product_kernels")
             if kernels.suits(dense):
                 given = self.starts, self.columns, self.values, dense, onto
@@ -85,8 +85,8 @@ class SparseMatrix:
         matrix = sp.csr_array(matrix, dtype=np.float32)
         target = torch.device(device)
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-        self.rows = _Rows.of(matrix, target)
-        self.rows_of_transpose = self.rows if symmetric else _Rows.of(matrix.T.tocsr(), target)
+        self.rows = Rows.of(matrix, target)
+        self.rows_of_transpose = self.rows if symmetric else Rows.of(matrix.T.tocsr(), target)
 
     def with_values(self, values: Tensor) -> SparseMatrix:
         """The matrix with other values at the same places; those of a symmetric one have to be symmetric too."""

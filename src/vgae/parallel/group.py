@@ -99,11 +99,6 @@ class Group:
         """Whether this process speaks for all."""
         return self.rank == 0
 
-    @property
-    def bytes_shared(self) -> int:
-        """Memory that this process's messages take, which does not count as its own."""
-        return 0 if self._memory is None else self._memory.num_bytes
-
     def close(self) -> None:
         """Leave the group; nothing can be said in it afterwards."""
         if self._memory is not None:
@@ -157,11 +152,15 @@ class Group:
             end += count
         return whole
 
-    def exchange(self, rows: Tensor, sent: Sequence[int], received: Sequence[int]) -> Pending:
+    def exchange(
+        self, rows: Tensor, sent: Sequence[int], received: Sequence[int], chosen: Tensor | None = None
+    ) -> Pending:
         """Send the first `sent[0]` rows to process 0, the next `sent[1]` to process 1, …, and receive as many as said.
 
-        What arrives is in the order of the ranks.
+        With `chosen`, these rows, by their numbers, in the place of all. What arrives is in the order of the ranks.
         """
+        if self._memory is None and chosen is not None:
+            rows, chosen = rows.detach().index_select(0, chosen), None
         outgoing = self._outgoing(rows)
         incoming = outgoing.new_empty(sum(received), *rows.shape[1:])
         if self._memory is None:
@@ -169,7 +168,7 @@ class Group:
             return Pending((work.wait,), incoming, outgoing, self.device)
         width = outgoing.element_size() * prod(rows.shape[1:])
         ends = list(accumulate(sent, initial=0))
-        number = self._memory.send(outgoing, [(begin * width, end * width) for begin, end in pairwise(ends)])
+        number = self._memory.send(outgoing, [(begin * width, end * width) for begin, end in pairwise(ends)], chosen)
         take = partial(self._memory.receive, number, torch.split(incoming, list(received)))
         return Pending((take,), incoming, outgoing, self.device)
 

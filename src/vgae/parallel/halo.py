@@ -71,7 +71,7 @@ class Halo:
 
     def send(self, rows: Tensor) -> Pending:
         """Begin to exchange rows of the halo, given own rows."""
-        return self.group.exchange(rows.detach().index_select(0, self.wanted), self.sent, self.received)
+        return self.group.exchange(rows, self.sent, self.received, self.wanted)
 
     def send_back(self, gradients: Tensor) -> Pending:
         """Begin to exchange the gradients of rows of the halo."""

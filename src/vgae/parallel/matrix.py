@@ -1,14 +1,15 @@
 """A symmetric sparse matrix of which each process has the rows of its own nodes.
 
-    Y_own = M_inside·H_own + M_outside·H_halo,   ∂L/∂H_own = M_inside·∂L/∂Y_own + Σ over processes of (M_outsideᵀ·∂L/∂Y)
+    Y_own = M_inside·H_own + M_outside·H_halo,   ∂L/∂H_own = M_inside·∂L/∂Y_own + M_outside·∂L/∂Y_halo
 
-While rows of the halo are under way, forward or back, the product with own rows is computed. Encoders multiply by it as
-by any `SparseMatrix`.
+The way back is the way there, because M is symmetric: rows of gradients are sent in the place of rows of H. While those
+of the halo are under way, the product with own rows is computed. Encoders multiply by it as by any `SparseMatrix`.
 """
 
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from vgae.ops.sparse import SparseMatrix
+from vgae.ops.sparse import Rows, SparseMatrix
 from vgae.parallel.halo import Halo
 from vgae.parallel.shards import Shards
 
@@ -35,17 +36,23 @@ class ShardedMatrix(SparseMatrix):
         self.shape = (len(own), len(own))
         inside, outside = divided(rows, self.halo)
         self.inside = SparseMatrix(inside, device=group.device, symmetric=True)
-        self.outside = SparseMatrix(outside, device=group.device)
+        self.outside = Rows.of(sp.csr_array(outside, dtype=np.float32), group.device)
 
     def with_parts(self, inside: Tensor, outside: Tensor) -> ShardedMatrix:
         """The matrix with other values at the same places, in the order that `divided` has them in."""
         other = copy(self)
-        other.inside, other.outside = self.inside.with_values(inside), self.outside.with_values(outside)
+        other.inside, other.outside = self.inside.with_values(inside), replace(self.outside, values=outside)
         return other
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         result: Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]
         return result
+
+    def times(self, dense: Tensor, *, often: bool) -> Tensor:
+        """The product, without gradients."""
+        message = self.halo.send(dense)
+        product = self.inside.rows.times(dense, often=often)
+        return self.outside.times(message.wait(), often=often, onto=product)
 
 
 def divided(rows: sp.csr_array, halo: Halo) -> tuple[sp.csr_array, sp.csr_array]:
@@ -68,16 +75,9 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, dense: Tensor, matrix: ShardedMatrix) -> Tensor:
         ctx.matrix = matrix
-        often = ctx.needs_input_grad[0]
-        message = matrix.halo.send(dense)
-        product = matrix.inside.rows.times(dense, often=often)
-        return matrix.outside.rows.times(message.wait(), often=often, onto=product)
+        return matrix.times(dense, often=ctx.needs_input_grad[0])
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
-        matrix: ShardedMatrix = ctx.matrix
-        upstream = upstream.contiguous()
-        message = matrix.halo.send_back(matrix.outside.rows_of_transpose.times(upstream, often=True))
-        product = matrix.inside.rows_of_transpose.times(upstream, often=True)
-        return matrix.halo.add(message.wait(), onto=product), None
+        return ctx.matrix.times(upstream.contiguous(), often=True), None

@@ -1,7 +1,8 @@
 """Messages between processes of one machine, by memory that they share: a copy in and a copy out, and no network.
 
 Every process writes what it sends into files of its own that are in memory alone, from which the others read, and
-counts its messages in a page of notes, which they map. Whoever receives waits for that count, and counts what it has
+counts its messages in a page of notes, which they map. It maps its files itself, so that rows which are chosen out of
+many are written there as they are chosen. Whoever receives waits for that count, and counts what it has
 taken. A message is written into one of SLOTS files in turn, when everybody has taken the one that was there. All
 processes send and receive the same messages in the same order, as `vgae.parallel.group` asks for.
 
@@ -22,6 +23,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from torch import Tensor
@@ -79,12 +81,31 @@ class _Peer:
         return bool(watching.poll(0))
 
 
+class _Room:
+    """A file of this process, mapped as far as messages have needed it: they begin where it begins."""
+
+    def __init__(self) -> None:
+        self.file = os.memfd_create("vgae")
+        self.bytes = torch.empty(0, dtype=torch.uint8)
+
+    def of(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """The memory of so many numbers."""
+        needed = prod(shape) * dtype.itemsize
+        if needed > len(self.bytes):
+            size = max(needed, 2 * len(self.bytes))  # of which memory is taken as it is written to
+            os.ftruncate(self.file, size)
+            self.bytes = torch.frombuffer(mmap.mmap(self.file, size), dtype=torch.uint8)
+        return self.bytes[:needed].view(dtype).view(*shape)
+
+
 class SharedMemory:
     """The messages of this process to all others on this machine, and theirs to it."""
 
     def __init__(self, rank: int, size: int, timeout: float) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
-        self.own_notes, *self.files = (os.memfd_create("vgae") for _ in range(1 + SLOTS))
+        self.rooms = [_Room() for _ in range(SLOTS)]
+        self.files = [room.file for room in self.rooms]
+        self.own_notes = os.memfd_create("vgae")
         os.ftruncate(self.own_notes, NOTES)
         self.notes = memoryview(mmap.mmap(self.own_notes, NOTES)).cast("q")
         self.peers: dict[int, _Peer] = {}
@@ -107,19 +128,20 @@ class SharedMemory:
             return True
         return False
 
-    @property
-    def num_bytes(self) -> int:
-        """What the files of this process take, beside what it holds itself."""
-        return sum(os.fstat(file).st_size for file in (self.own_notes, *self.files))
+    def send(self, rows: Tensor, bounds: Sequence[tuple[int, int]], chosen: Tensor | None = None) -> int:
+        """Write a message, of which each process takes what is between its bounds, in bytes; the message's number.
 
-    def send(self, rows: Tensor, bounds: Sequence[tuple[int, int]]) -> int:
-        """Write a message, of which each process takes what is between its bounds, in bytes; the message's number."""
-        number, data = self.sent, _bytes(rows.detach().contiguous())
+        It is the rows, or those that are chosen of them, by their numbers.
+        """
+        number, rows = self.sent, rows.detach()
         slot, at = number % SLOTS, _slot(number % SLOTS, self.size)
         self._wait(lambda peer: peer.notes[TAKEN] > number - SLOTS)
-        written = 0
-        while written < len(data):
-            written += os.pwrite(self.files[slot], data[written:], written)
+        length = len(rows) if chosen is None else len(chosen)
+        room = self.rooms[slot].of((length, *rows.shape[1:]), rows.dtype)
+        if chosen is None:
+            room.copy_(rows)
+        else:
+            torch.index_select(rows, 0, chosen, out=room)
         for rank, (begin, end) in enumerate(bounds):
             self.notes[at + 2 * rank], self.notes[at + 2 * rank + 1] = begin, end
         self.sent = number + 1
@@ -158,7 +180,7 @@ class SharedMemory:
         self.leave()
         for file in (self.own_notes, *self.files, *(each for peer in self.peers.values() for each in peer.opened)):
             os.close(file)
-        self.peers, self.files = {}, []
+        self.peers, self.files, self.rooms = {}, [], []
 
     def _wait(self, is_ready: Callable[[_Peer], bool], timeout: float | None = None) -> None:
         """Until it is so of all others; as with gloo, an error says that one has ended, or that time has passed."""
