@@ -1,14 +1,17 @@
-"""The second look of a stack beside what it was in version 0.1, on the same evidence: a straight regression, or bends.
+"""The second look of a stack beside what it was in version 0.1, on the same evidence.
 
     before   the regression of the second look bends at six knots in each column, and beside it there is a third model,
              fitted to rows in which a non-link counts as a link by the chance that it is one which nobody has found
              (Elkan and Noto 2008); their log odds are averaged
-    now      one model, whose regression is straight in each column
+    once     one model, whose regression is straight in each column, and whose trees are grown once
+    now      the same with the mean of trees that are grown four times
 
 The bases are fitted once on each split, so that nothing but the meta-model differs. Test links are among the non-links
-of both. The last lines are the best of the columns alone, and the ratio of now to before.
+of all. With `--seeds` the last two are fitted with so many seeds, and the least that any of them scored stands beside
+their means. The last lines are the best of the columns alone, and the ratio of now to before.
 
-    python benchmarks/second_look.py GRAPH ... [--splits 1] [--bases NAME,NAME] [--features FILE] [--device auto]
+    python benchmarks/second_look.py GRAPH ... [--splits 0 1] [--seeds 4] [--bases NAME,NAME] [--features FILE]
+                                               [--device auto]
 
 GRAPH is a dataset or a file.
 """
@@ -35,7 +38,7 @@ from vgae.stack import fit as fitting
 from vgae.stack.blend import Rows, calibrated, fit_blend
 from vgae.stack.config import StackConfig
 from vgae.stack.logistic import sigmoid
-from vgae.stack.meta import MetaModel, fit_meta
+from vgae.stack.meta import MetaModel, fit_meta, stiffer
 from vgae.stack.options import MetaOptions
 
 TOP = (100, 1000)
@@ -49,6 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The second look of a stack, and what it was.")
     parser.add_argument("graphs", nargs="+", metavar="GRAPH")
     parser.add_argument("--splits", type=int, nargs="+", default=[0])
+    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--bases", default=StackConfig().bases)
     parser.add_argument("--features", default=None, help="of the nodes of a file")
     parser.add_argument("--device", default="auto")
@@ -59,12 +63,12 @@ def main() -> None:
         found = []
         for seed in options.splits:
             config = StackConfig(bases=options.bases, seed=seed, device=options.device)
-            found.append(scores(vgae.split_links(graph, seed=seed), config))
+            found.append(scores(vgae.split_links(graph, seed=seed), config, options.seeds))
         report(f"{Path(name).stem}, {len(found)} splits", found)
 
 
-def scores(split: LinkSplit, config: StackConfig) -> Scores:
-    """Those of both meta-models and of each column alone."""
+def scores(split: LinkSplit, config: StackConfig, num_seeds: int) -> Scores:
+    """Those of all meta-models and of each column alone."""
     given: list[Any] = []
 
     def watched(*arguments: Any, **options: Any) -> MetaModel:
@@ -79,23 +83,36 @@ def scores(split: LinkSplit, config: StackConfig) -> Scores:
     listed, numbering = stack.shortlist(Candidates.of(split.train, known)), split.train.all_pairs
     is_hit = np.isin(numbering.ranks(listed), numbering.ranks(split.test.links))
     on_list, on_test = (stack.bases.describe(pairs) for pairs in (listed, split.test.pairs))
-    now, before = stack.meta, as_it_was(stack.meta, rows, config.seed)
-    asked: dict[str, list[np.ndarray]] = {
-        title: [meta.log_odds(on_list), meta.log_odds(on_test)] for title, meta in (("before", before), ("now", now))
+    models = {"before": [as_it_was(stack.meta, rows, config.seed)], "once": [], "now": []}
+    for seed in range(num_seeds):
+        models["once"].append(straight(stack.meta, rows, seed, num_boosted=1))
+        models["now"].append(straight(stack.meta, rows, seed))
+    asked = {
+        title: [[meta.log_odds(on_list), meta.log_odds(on_test)] for meta in fitted] for title, fitted in models.items()
     }
     for place, column in enumerate(stack.bases.columns):
-        asked[column] = [np.nan_to_num(each[:, place], nan=-1e30) for each in (on_list, on_test)]
-    labels = split.test.labels
-    return {
-        title: auc_and_ap(of_test[labels], of_test[~labels]) | precision(of_list, is_hit)
-        for title, (of_list, of_test) in asked.items()
-    }
+        asked[column] = [[np.nan_to_num(each[:, place], nan=-1e30) for each in (on_list, on_test)]]
+    labels, found = split.test.labels, {}
+    for title, answers in asked.items():
+        each = [auc_and_ap(test[labels], test[~labels]) | precision(top, is_hit) for top, test in answers]
+        found[title] = {metric: float(np.mean([values[metric] for values in each])) for metric in each[0]}
+        if len(each) > 1:
+            found[f"{title}, least"] = {metric: min(values[metric] for values in each) for metric in each[0]}
+    return found
 
 
 def precision(values: np.ndarray, is_hit: np.ndarray) -> dict[str, float]:
     """Test links among the best K; of equal scores the first."""
     best = np.argsort(-values.astype(np.float32), kind="stable")
     return {f"precision@{k}": float(is_hit[best[:k]].mean()) for k in TOP}
+
+
+def straight(meta: MetaModel, rows: Rows, seed: int, **changes: Any) -> MetaModel:
+    """The same first model, and the second look of now with other options."""
+    if not meta.second:
+        return meta
+    best = rows[meta.first.log_odds(rows.x) >= meta.threshold]
+    return replace(meta, second=(fit_blend(best, replace(stiffer(MetaOptions()), **changes), seed, tree_balance=0.0),))
 
 
 def as_it_was(meta: MetaModel, rows: Rows, seed: int) -> MetaModel:
@@ -131,10 +148,11 @@ def report(title: str, found: list[Scores]) -> None:
         for name in found[0]
     }
     metrics = list(means["now"])
-    columns = [name for name in means if name not in ("before", "now")]
+    fitted = [name for name in means if name.partition(",")[0] in ("before", "once", "now")]
+    columns = [name for name in means if name not in fitted]
     best = {metric: max(columns, key=lambda name: means[name][metric]) for metric in metrics}
     print(f"\n{title:24}" + "".join(f"{metric:>24}" for metric in metrics))
-    for name in ("before", "now"):
+    for name in fitted:
         print(f"{name:24}" + "".join(f"{means[name][metric]:24.2f}" for metric in metrics))
     shown = [f"{best[metric]} {means[best[metric]][metric]:.2f}" for metric in metrics]
     print(f"{'best column':24}" + "".join(f"{each:>24}" for each in shown))
