@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-PATIENCE = 60.0  # seconds, for a busy machine
+PATIENCE = 180.0  # seconds, for a busy machine
 
 
 def hear_ctrl_c() -> None:

@@ -193,7 +193,7 @@ def hang(place: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for rank in (0, 2):
         run = place / f"stopped-{rank}"
-        options = [*KINDS["sampled GAE"], *EVERY, "--timeout", "1.5"]
+        options = [*KINDS["sampled GAE"], *EVERY, "--timeout", "3"]
         began = time.monotonic()
         command = Command(place, 3, *train(run, *options), before={rank: at_change(run, 25, stop_me)})
         ended = command.wait()
