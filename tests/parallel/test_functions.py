@@ -165,14 +165,16 @@ def test_ranges_of_nodes_cover_all_and_cost_about_the_same(costs: list[float], s
     assert shards[0].split(nodes) == shards[0].counts
 
 
+@pytest.mark.parametrize("many", [0, 2**40])  # numbers are passed over by a kernel, or drawn
 @pytest.mark.parametrize("piece", [64, 2**20])
 @pytest.mark.parametrize(
     ("num_rows", "width"), [(1, 1), (3, 5), (2, 16), (100, 16), (333, 7), (70, 1), (16, 17), (19, 7), (69, 1)]
 )
 def test_rows_of_a_draw_are_those_of_the_whole_draw(
-    num_rows: int, width: int, piece: int, monkeypatch: pytest.MonkeyPatch
+    num_rows: int, width: int, piece: int, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(draws, "PIECE", piece)
+    monkeypatch.setattr(draws, "MANY", many)
     for dtype in (torch.float32, torch.float64):
         for rows in (range(1), range(num_rows), range(num_rows // 3, num_rows // 2 + 1), range(num_rows - 1, num_rows)):
             whole, some = torch.Generator().manual_seed(5), RowGenerator.of(5, "cpu", num_rows, rows)

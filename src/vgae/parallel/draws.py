@@ -4,19 +4,25 @@ A generator of the CPU gives one number after the other, so that draws can be ma
 passed over: uniform numbers one by one, normal ones sixteen at a time, as PyTorch makes them of as many uniform ones.
 If their number is not a multiple of sixteen, the last sixteen are drawn again. Pieces are therefore multiples of
 sixteen, and what is left at the end is never less. On a GPU a draw depends on its size: it is made whole, and cut.
+
+Many numbers are passed over without making them (vgae.ops.twister_kernels).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from math import prod
 
 import torch
 from torch import Tensor
 
+from vgae.ops.dispatch import HAS_NUMBA
+
 TOGETHER = 16  # normal numbers that are made together
 PIECE = 2**20  # numbers that are drawn at a time
 WORDS = {torch.float32: 1, torch.float64: 2}  # of 32 bits, that a number is made of
+MANY = 2**12  # words for which it is worth to have a kernel
 
 
 class RowGenerator(torch.Generator):
@@ -78,7 +84,12 @@ class RowGenerator(torch.Generator):
         return out
 
     def _pass_over(self, num_words: int) -> None:
-        """Draw as many words of 32 bits, of which each makes a byte here: that is the least that can be made of one."""
+        """As if so many words of 32 bits were drawn, of which each else makes a byte: the least that it can make."""
+        if HAS_NUMBA and num_words >= MANY:
+            twister = import_module("vgae.ops.twister_kernels")
+            if twister.is_known():
+                twister.pass_over(self, num_words)
+                return
         torch.empty(num_words, dtype=torch.uint8).random_(generator=self)
 
 
