@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from vgae.ops.chunks import Chunks
-from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON
+from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON, SHORTEST_FOR_NUMBA
 
 LARGE = 2**24  # numbers of a dense matrix, which no cache holds
 
@@ -61,7 +61,8 @@ class Rows:
             kernels = import_module("vgae.ops.triton_entries")
             product: Tensor = kernels.multiply(self.columns, self.values, self.chunks, dense, len(self.starts) - 1)
             return product if onto is None else onto.add_(product)
-        if often and HAS_NUMBA and (dense.numel() >= LARGE or torch.get_num_threads() == 1):
+        in_one_thread = torch.get_num_threads() == 1 and max(len(self.starts), len(dense)) > SHORTEST_FOR_NUMBA
+        if often and HAS_NUMBA and (dense.numel() >= LARGE or in_one_thread):
             kernels = import_module("vgae.ops.product_kernels")
             if kernels.suits(dense):
                 given = self.starts, self.columns, self.values, dense, onto
