@@ -39,6 +39,11 @@ def num_threads() -> int:
     return _threads[-1] if _threads else torch.get_num_threads()
 
 
+def is_in_one_thread() -> bool:
+    """Whether PyTorch computes in one thread because that is best for a step: `in_one_thread` is entered."""
+    return bool(_threads)
+
+
 @contextmanager
 def in_one_thread() -> Iterator[None]:
     """While entered, PyTorch computes in one thread, and our own kernels in as many as before.

@@ -20,8 +20,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from vgae.machine import is_in_one_thread
 from vgae.ops.chunks import Chunks
-from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON, SHORTEST_FOR_NUMBA
+from vgae.ops.dispatch import HAS_NUMBA, HAS_TRITON
 
 LARGE = 2**24  # numbers of a dense matrix, which no cache holds
 
@@ -54,15 +55,14 @@ class Rows:
         With `onto`, the product is added to what is there.
 
         For products that are taken `often` there are kernels, which take a while to load and have the same bits: they
-        are faster where PyTorch has one thread, as in small steps and in processes side by side, and where no cache
-        holds the dense matrix. On a GPU, where a bag is one thread's work, Triton's kernels divide long rows.
+        are faster in steps of one thread, small ones and those of processes side by side, and where no cache holds the
+        dense matrix. On a GPU, where a bag is one thread's work, Triton's kernels divide long rows.
         """
         if self.chunks is not None and dense.dtype in (torch.float32, torch.bfloat16):
             kernels = import_module("vgae.ops.triton_entries")
             product: Tensor = kernels.multiply(self.columns, self.values, self.chunks, dense, len(self.starts) - 1)
             return product if onto is None else onto.add_(product)
-        in_one_thread = torch.get_num_threads() == 1 and max(len(self.starts), len(dense)) > SHORTEST_FOR_NUMBA
-        if often and HAS_NUMBA and (dense.numel() >= LARGE or in_one_thread):
+        if often and HAS_NUMBA and (dense.numel() >= LARGE or is_in_one_thread()):
             kernels = import_module("vgae.ops.product_kernels")
             if kernels.suits(dense):
                 given = self.starts, self.columns, self.values, dense, onto

@@ -47,7 +47,7 @@ class Step:
             weights.data = pages.moved(weights.data)
         self.optimizer = Adam(model.named_parameters(), config.learning_rate)
         self.shared = shared  # in a group of processes
-        self.small = small  # so that operations of PyTorch's are done before a second thread has begun
+        self.small = small  # so that operations of PyTorch's are done before a second thread has begun, if there is one
         recordable = inputs.num_nodes <= cost.LARGEST_RECORDED and config.batch_size is None and shared is None
         self.recordable = on_gpu and recordable
         self.stream = torch.cuda.Stream(generator.device) if self.recordable else None  # type: ignore[no-untyped-call]

@@ -134,7 +134,8 @@ class Together:
         by_node = self._weights_by_node(model)
         shared = [weight for name, weight in model.named_parameters() if name not in by_node]
         made = self._objective(job, model, objective)
-        return Step(model, inputs, made, self.generators.noise, config, SharedGradients(shared, self.group))
+        given = model, inputs, made, self.generators.noise, config, SharedGradients(shared, self.group)
+        return Step(*given, small=self.device.type == "cpu" and torch.get_num_threads() == 1)
 
     def _with_own_links(self) -> Job:
         """The training with the links of this process's nodes, where it has only some of all links."""
