@@ -23,6 +23,9 @@ import vgae
 from vgae.runs.checkpoint import saved_iteration
 
 PROCESSES = 2  # on each of two machines
+# The part of a training in which workers are killed. Were one killed when those of the other machine have ended well,
+# its agent would wait for the other agent, which has no more to do.
+SHARE = 0.7
 
 
 def main() -> int:
@@ -83,7 +86,7 @@ def kill_workers(agents: list[subprocess.Popen[bytes]], run: Path, kills: int, i
     found: list[int] = []
     while len(found) < kills and agents[1].poll() is None:
         saved = saved_iteration(run / "checkpoint") or 0
-        if saved >= (len(found) + chance.random()) * iterations / kills:
+        if saved >= (len(found) + chance.random()) * SHARE * iterations / kills:
             time.sleep(0.2 * chance.random())
             children = Path(f"/proc/{agents[1].pid}/task/{agents[1].pid}/children").read_text().split()
             if children:
