@@ -11,7 +11,7 @@
 
 Contenders stay alive and take steps in turn, round by round, so that a busy moment of the machine hits both; what is
 told is the median of the ratios of rounds. Beside it stands the ratio of the work, the time in which cores were busy
-for either: on a machine that has other things to do it says more. Processes talk by gloo over the loopback.
+for either: on a machine that has other things to do it says more. Processes talk by memory that they share.
 
     python benchmarks/distributed.py speed [--datasets pubmed] [--nodes 100000] [--objectives exact] [--rounds 5]
     python benchmarks/distributed.py memory [--nodes 300000]

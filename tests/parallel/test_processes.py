@@ -206,7 +206,7 @@ def test_a_worker_that_is_killed_is_named() -> None:
 
 
 # Ctrl-C comes at any moment: what torchrun's code has open just then, it leaves to Python to close.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:(?s).*ResourceWarning:pytest.PytestUnraisableExceptionWarning")
 def test_ctrl_c_reaches_the_workers_which_end_by_themselves(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     code = f"signal.signal(signal.SIGINT, lambda *_: os._exit(130)); open(f'{ready}{{rank}}', 'w'); time.sleep(60)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from itertools import pairwise
@@ -88,6 +89,7 @@ def test_a_place_is_written_again_only_when_all_have_taken_what_is_there() -> No
         first.send(torch.ones(3), [(0, 12), (0, 12)])
     assert is_lost(found.value)
     second.send(torch.ones(3), [(0, 12), (0, 12)])
+    assert [[os.fstat(file).st_size for file in end.files] for end in (first, second)] == [[12] * SLOTS, [12, 0]]
     second.receive(0, [torch.empty(3), torch.empty(3)])
     assert first.send(torch.full((3,), 7.0), [(0, 12), (0, 12)]) == SLOTS
 
