@@ -2,12 +2,13 @@
 
 import os
 import platform
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
 
 import torch
 
@@ -61,25 +62,83 @@ def in_one_thread() -> Iterator[None]:
 
 
 def in_threads(work: Callable[[int], Result], num_threads: int) -> list[Result]:
-    """The results of `work` for each thread, the first of which is this one; work must not call this again."""
+    """The results of `work` for each of so many numbers, side by side: one for each thread, of which this one is one.
+
+    A number that no other thread has begun when this one is free is done here, so that nobody waits for one to wake.
+    """
     if num_threads == 1:
         return [work(0)]
-    promised = [_others().submit(work, number) for number in range(1, num_threads)]
+    numbers, done = iter(range(num_threads)), SimpleQueue[tuple[int, Any, BaseException | None]]()
+
+    def take() -> None:
+        for number in numbers:
+            try:
+                done.put((number, work(number), None))
+            except BaseException as error:  # noqa: BLE001 - raised again, in the thread that asked
+                done.put((number, None, error))
+
+    with _helped_by(take, num_threads - 1):
+        take()
+        found = sorted((done.get() for _ in range(num_threads)), key=lambda each: each[0])
+    for _, _, error in found:
+        if error is not None:
+            raise error
+    return [result for _, result, _ in found]
+
+
+@contextmanager
+def _helped_by(work: Callable[[], None], num_helpers: int) -> Iterator[None]:
+    """While entered, other threads that have nothing to do begin this work; whoever has not begun then does not."""
+    asked = [helper for helper in helpers()[:num_helpers] if helper.is_free()]
+    for helper in asked:
+        helper.ask(work)
     try:
-        first = work(0)
+        yield
     finally:
-        wait(promised)
-    return [first, *(result.result() for result in promised)]
+        for helper in asked:
+            helper.withdraw()
+
+
+class Helper(threading.Thread):
+    """A thread that waits for work: to start one takes as long as the sums on a small graph."""
+
+    def __init__(self) -> None:
+        super().__init__(name="vgae", daemon=True)
+        self.idle = True
+        self.asked = SimpleQueue[Callable[[], object]]()
+        self.dismiss: Callable[[], bool] | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Do what is asked for, one after the other."""
+        while True:
+            self.asked.get()()
+            self.idle = self.asked.empty()
+
+    def ask(self, work: Callable[[], object], dismiss: Callable[[], bool] | None = None) -> None:
+        """Have it begin as soon as it wakes; `dismiss` ends work that waits for more, and tells whether it did."""
+        self.idle, self.dismiss = False, dismiss
+        self.asked.put(work)
+
+    def is_free(self) -> bool:
+        """Whether it has nothing to do, or has nothing to do now."""
+        return self.idle or (self.dismiss is not None and self.dismiss())
+
+    def withdraw(self) -> None:
+        """Spare it what it has not begun."""
+        with suppress(Empty):
+            self.asked.get_nowait()
+            self.idle = True
 
 
 @cache
-def _others() -> ThreadPoolExecutor:
-    """Threads that wait for work: to start one takes as long as the sums on a small graph."""
-    return ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="vgae")
+def helpers() -> list[Helper]:
+    """One for each core but that of this thread."""
+    return [Helper() for _ in range((os.cpu_count() or 1) - 1)]
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_others.cache_clear)  # threads stay behind
+    os.register_at_fork(after_in_child=helpers.cache_clear)  # threads stay behind
 
 
 def _processor() -> str:

@@ -77,10 +77,9 @@ def test_value_gradient_and_moments(num_nodes: int, width: int, num_pairs: int, 
     (gradient,) = torch.autograd.grad(3 * expected, exact)
     described = Described.of(q)
     side = described.side(q)
-    a, b = (torch.tensor(each) for each in parabola)
     draw = Draw(uniform, ones.num_zeros)
     for value in (True, False):
-        found, found_moments = sum_by_draw(side, described.squares, ones, counted, (a, b), draw, value=value)
+        found, found_moments = sum_by_draw(side, described.squares, ones, counted, parabola, draw, value=value)
         if value:
             torch.testing.assert_close(found.double(), expected, rtol=2e-5, atol=1e-5 * num_nodes**2)
         else:

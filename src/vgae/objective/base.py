@@ -98,7 +98,7 @@ def total_kl(kl: Tensor, shape: Sequence[int], free_bits: float = 0.0) -> Tensor
     """
     num_nodes, latent_dim = shape
     if not free_bits:
-        return kl.sum(dim=1).sum() if kl.dim() == 2 else kl.sum()
+        return kl.sum(dim=1).sum() if kl.dim() == 2 and len(kl) > 1 else kl.sum()
     if kl.dim() == 2:
         return num_nodes * (kl.sum(dim=0) / num_nodes).clamp(min=free_bits).sum()
     return num_nodes * kl.mean().clamp(min=free_bits * latent_dim)

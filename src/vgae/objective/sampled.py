@@ -86,13 +86,14 @@ class SampledObjective(Objective):
         if self.variate is None:
             return self._plain(decoder, z, generator)
         known = AllPairs.of(decoder.require_factors(z))
-        parabola = self.variate.coefficients(known)
         if one_pass.suits(known.factors):
             draw = one_pass.Draw(draw_places(self.num_negatives, generator, z.device), self.num_zeros)
-            given = known.sums.left, known.weights[0], self.entries, self.counted, parabola, draw
+            numbers = self.variate.coefficients_as_numbers(known)
+            given = known.sums.left, known.weights[0], self.entries, self.counted, numbers, draw
             total, moments = one_pass.sum_by_draw(*given, value=value)
             self.variate.take(moments, self.num_negatives)
             return total
+        parabola = self.variate.coefficients(known)
         ones = sum_at_ones(known.factors, self.entries, self.counted, parabola, value=value)
         return ones + self.variate.estimate(known, None, self.sample_zeros(generator), parabola)
 

@@ -33,6 +33,7 @@ from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -101,8 +102,12 @@ class AllPairs:
     def means(self) -> Tensor:
         """E w, E w·s and E w·s² over all pairs of two nodes; the first and the last may be too large by rounding."""
         num_pairs = max(1, self.num_nodes * (self.num_nodes - 1))
+        if self.described is not None:  # few numbers, for which PyTorch takes as long as for thousands
+            of_two = self.described.over_all() - _almost_all(self.dtype) * self.described.of_nodes()
+            return torch.from_numpy(of_two / num_pairs)
         everywhere, of_nodes = self.weighted_sums()
-        return (everywhere - _almost_all(self.dtype, everywhere.device) * of_nodes) / num_pairs
+        almost_all = torch.from_numpy(_almost_all(self.dtype)).to(everywhere.device)
+        return (everywhere - almost_all * of_nodes) / num_pairs
 
     def weighted_sums(self) -> tuple[Tensor, Tensor]:
         """Σ w, Σ w·s and Σ w·s² over all pairs, and over those of a node with itself."""
@@ -134,10 +139,10 @@ class AllPairs:
 
 
 @cache
-def _almost_all(dtype: torch.dtype, device: torch.device) -> Tensor:
+def _almost_all(dtype: torch.dtype) -> npt.NDArray[np.float64]:
     """What is taken off of sums that must not become too small by rounding, and, in the middle, of one that may."""
     exact = 1 - ROUNDING * torch.finfo(dtype).eps
-    return torch.tensor([exact, 1.0, exact], dtype=torch.float64, device=device)
+    return np.array([exact, 1.0, exact])
 
 
 class ControlVariate:
@@ -186,15 +191,21 @@ class ControlVariate:
     @torch.no_grad()
     def coefficients(self, known: AllPairs) -> tuple[Tensor, Tensor]:
         """a and b by the last draw, and by what all pairs are now; 0 and 0 is plain sampling."""
-        trust = self.num_pairs / (self.num_pairs + FITTED)
-        over_all = known.means()
-        if self.means.device.type == "cpu":  # a few dozen numbers, for which PyTorch takes as long as for thousands
-            with np.errstate(all="ignore"):
-                found = torch.from_numpy(np.array(_fitted(self.means.numpy(), over_all.numpy(), trust, _Numbers)))
+        if self.means.device.type == "cpu":
+            a, b = (torch.tensor(each, dtype=known.dtype) for each in self.coefficients_as_numbers(known))
         else:
-            found = torch.stack(_fitted(self.means, over_all, trust, torch))
-        a, b = found.to(known.dtype)
+            a, b = torch.stack(_fitted(self.means, known.means(), self._trust, torch)).to(known.dtype)
         return a, b
+
+    def coefficients_as_numbers(self, known: AllPairs) -> tuple[float, float]:
+        """The same on the CPU, where PyTorch takes as long for a few dozen numbers as for thousands."""
+        with np.errstate(all="ignore"):
+            a, b = _fitted(self.means.numpy(), known.means().numpy(), self._trust, _Numbers)
+        return float(a), float(b)
+
+    @property
+    def _trust(self) -> float:
+        return self.num_pairs / (self.num_pairs + FITTED)
 
 
 class _Numbers:

@@ -6,7 +6,7 @@ torch.compile untouched.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -27,6 +27,12 @@ HAS_TRITON = find_spec("triton") is not None
 HAS_NUMBA = find_spec("numba") is not None
 OP = "vgae::all_pairs_softplus"
 KERNELS = {"blocked": "vgae.ops.blocked", "numba": "vgae.ops.numba_kernels", "triton": "vgae.ops.triton_sweep"}
+
+
+@cache
+def kernels_of(name: str) -> Any:
+    """The module of kernels for the CPU of that name, which takes a while to load."""
+    return import_module(f"vgae.ops.{name}_kernels")
 
 
 def all_pairs_softplus(

@@ -112,7 +112,7 @@ def _row_of(starts: Indices, entry: int) -> int:
 
 
 @compiled("contract")
-def _sum_parts(
+def add_parts(
     pattern: tuple[Indices, Indices, Array],  # starts, columns, labels; no labels: all the same
     factors: tuple[Array, Array, Array, Array],  # left, right, and their biases, if any
     numbers: Array,  # a, b, the weight of ones, that of the diagonal, the label where there are none, and how often
@@ -262,22 +262,20 @@ def sum_rows(
     numbers: Array,
     flags: tuple[bool, bool, bool],
     logits: Array,
-    onto: Array | None = None,
 ) -> RowSums:
-    """One pass over all entries, as `_sum_parts` has them, with padded factors; sums by row are added `onto` others."""
+    """One pass over all entries, as `add_parts` has them, with padded factors."""
     height, width = factors[0].shape
-    num_parts = _num_parts(len(pattern[1]))
+    num_parts = num_parts_of(len(pattern[1]))
     counted = height if len(factors[2]) or len(factors[3]) else 0  # where a bias wants to know
-    by_row = zeros(height, width) if onto is None else onto
-    sums = by_row, np.zeros(counted), zeros(num_parts, width), np.zeros(num_parts)
+    sums = zeros(height, width), np.zeros(counted), zeros(num_parts, width), np.zeros(num_parts)
     totals = np.zeros(num_parts)
     _share_parts(
-        lambda parts: _sum_parts(pattern, factors, numbers, flags, parts, sums, totals, logits),
+        lambda parts: add_parts(pattern, factors, numbers, flags, parts, sums, totals, logits),
         num_parts,
         2 * width * len(pattern[1]),
     )
-    _, row_sums, carried, carried_sums = sums
-    _join(pattern[0], carried, carried_sums, by_row, row_sums)
+    by_row, row_sums, carried, carried_sums = sums
+    join_parts(pattern[0], carried, carried_sums, by_row, row_sums)
     return RowSums(float(totals.sum()), by_row, row_sums)
 
 
@@ -292,12 +290,13 @@ def padded(given: Tensor) -> Array:
     return wide
 
 
-def _num_parts(num_entries: int) -> int:
+def num_parts_of(num_entries: int) -> int:
+    """In how many parts so many entries go."""
     return -(-num_entries // PART)
 
 
 @compiled()
-def _join(starts: Indices, carried: Array, carried_sums: Doubles, by_row: Array, row_sums: Doubles) -> None:
+def join_parts(starts: Indices, carried: Array, carried_sums: Doubles, by_row: Array, row_sums: Doubles) -> None:
     """Add what parts summed up of rows that began in an earlier one, in their order."""
     for part in range(len(carried)):
         row = _row_of(starts, part * PART)

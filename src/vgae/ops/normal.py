@@ -10,14 +10,13 @@ that is new.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from vgae.ops.dispatch import HAS_NUMBA, SHORTEST_FOR_NUMBA
+from vgae.ops.dispatch import HAS_NUMBA, SHORTEST_FOR_NUMBA, kernels_of
 
 
 def kernels_suit(mean: Tensor) -> bool:
@@ -41,11 +40,11 @@ class _DrawWithKL(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(mean, log_std, noise)
-        z, kl = import_module("vgae.ops.normal_kernels").draw(mean, log_std, noise)
+        z, kl = kernels_of("normal").draw(mean, log_std, noise)
         return z, kl
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, of_z: Tensor, of_kl: Tensor) -> tuple[Tensor, Tensor, None]:
-        of_mean, of_log_std = import_module("vgae.ops.normal_kernels").gradients(*ctx.saved_tensors, of_z, of_kl)
+        of_mean, of_log_std = kernels_of("normal").gradients(*ctx.saved_tensors, of_z, of_kl)
         return of_mean, of_log_std, None

@@ -1,26 +1,27 @@
 """Draws from normal distributions with their KL, and the gradients of both, on the CPU (imported only when used).
 
-Rows are taken in parts of PART, however many threads there are, so that the bits do not depend on them.
+Threads share the rows (`vgae.ops.team`), in parts that depend on their number alone, and so do the bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from vgae.machine import in_threads, num_threads
 from vgae.ops.numba_tools import LANES, add_scaled, compiled, copy, two_to_the
 from vgae.ops.pages import empty
+from vgae.ops.team import call, first_part, new_counts, part_after, wait_for_all, with_helpers
 
 Array = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
-PART, PIECE = 2**12, 512  # rows, and numbers that go through the loops together
-ALONE = 2**17  # numbers that one thread is done with before another could have begun
+ROWS, MOST_PARTS = 512, 256  # rows of a part, more where there would be more parts
+MANY = 16  # parts, from which on there is work for all threads
+PIECE = 512  # numbers that go through the loops together
 
 f32 = np.float32
 LOG2_E = f32(1.4426950408889634)
@@ -148,19 +149,60 @@ def _gradients(
         _returned(m, e, noise[part], of_z[part], times, of_mean[part], of_log_std[part])
 
 
+@compiled()
+def _rows_of_part(height: int) -> int:
+    return max(ROWS, -(-height // MOST_PARTS))
+
+
+@compiled("contract")
+def _draw_parts(
+    counts: Any, given: tuple[Array, Array, Array], strides: tuple[int, int], height: int, out: Array, sums: Doubles
+) -> None:
+    size, (num_parts, width) = _rows_of_part(height), sums.shape
+    part = first_part(counts, 0)
+    while part < num_parts:
+        _draw(given, strides, (part * size, min((part + 1) * size, height)), width, out, sums[part])
+        part = part_after(counts, 0)
+    wait_for_all(counts, 0, num_parts)
+
+
+@compiled("contract")
+def _return_parts(
+    counts: Any,
+    given: tuple[Array, Array, Array],
+    strides: tuple[int, int],
+    height: int,
+    upstream: tuple[Array, Array],
+    of_mean: Array,
+    of_log_std: Array,
+) -> None:
+    size = _rows_of_part(height)
+    num_parts = -(-height // size)
+    part = first_part(counts, 0)
+    while part < num_parts:
+        _gradients(given, strides, upstream, (part * size, min((part + 1) * size, height)), of_mean, of_log_std)
+        part = part_after(counts, 0)
+    wait_for_all(counts, 0, num_parts)
+
+
+@compiled()
+def _draw_together(board: Any, num: int, arguments: Any) -> None:
+    with_helpers(board, num, _draw_parts, arguments)
+
+
+@compiled()
+def _return_together(board: Any, num: int, arguments: Any) -> None:
+    with_helpers(board, num, _return_parts, arguments)
+
+
 def draw(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """z, and the KL of each dimension."""
     height, width = mean.shape
-    out = empty(height, width)
+    out, num_parts = empty(height, width), -(-height // _rows_of_part(height))
     given, strides = _flat(mean, log_std, noise)
-    found, num_parts = out.view(-1).numpy(), -(-height // PART)
     sums = np.zeros((num_parts, width))
-
-    def work(part: int) -> None:
-        _draw(given, strides, _rows(part, height), width, found, sums[part])
-
-    _share(work, num_parts, height * width)
-    return out, torch.from_numpy(0.5 * (sums.sum(axis=0) - height)).to(torch.float32)
+    call(_draw_together, (new_counts(1), given, strides, height, out.view(-1).numpy(), sums), few=num_parts < MANY)
+    return out, torch.from_numpy((0.5 * (sums.sum(axis=0) - height)).astype(np.float32))
 
 
 def gradients(mean: Tensor, log_std: Tensor, noise: Tensor, of_z: Tensor, of_kl: Tensor) -> tuple[Tensor, Tensor]:
@@ -170,11 +212,8 @@ def gradients(mean: Tensor, log_std: Tensor, noise: Tensor, of_z: Tensor, of_kl:
     given, strides = _flat(mean, log_std, noise)
     upstream = of_z.contiguous().view(-1).numpy(), of_kl.contiguous().numpy()
     arrays = found[0].view(-1).numpy(), found[1].view(-1).numpy()
-
-    def work(part: int) -> None:
-        _gradients(given, strides, upstream, _rows(part, height), *arrays)
-
-    _share(work, -(-height // PART), height * width)
+    few = height < MANY * ROWS
+    call(_return_together, (new_counts(1), given, strides, height, upstream, *arrays), few=few)
     return found
 
 
@@ -190,18 +229,3 @@ def _strided(given: Tensor) -> tuple[Array, int]:
     length = (len(rows) - 1) * rows.stride(0) + rows.shape[1]
     array: Array = rows.as_strided((length,), (1,)).numpy()
     return array, rows.stride(0)
-
-
-def _rows(part: int, height: int) -> tuple[int, int]:
-    return part * PART, min((part + 1) * PART, height)
-
-
-def _share(work: Callable[[int], None], num_parts: int, num_numbers: int) -> None:
-    """All parts, by whichever thread is free: which one it is has no say in the result."""
-    parts = iter(range(num_parts))
-
-    def take(_: int) -> None:
-        for part in parts:
-            work(part)
-
-    in_threads(take, max(1, min(num_threads(), num_numbers // ALONE, num_parts)))

@@ -22,6 +22,7 @@ Result = TypeVar("Result")
 
 ALONE = 2**18  # numbers that one thread writes before another could have begun
 LANES = 16  # numbers that an instruction takes at once; factors are padded to a multiple of them
+BLOCK_ROWS = 8  # rows of a small product that are in registers together
 
 
 class _Compiling(Listener):
@@ -79,14 +80,14 @@ def _power_of_two(_: Any, n: Any) -> Any:
     return types.float32(n), generate
 
 
-def _pointer(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
+def pointer_to(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
     """Where an array's number at a place is, of all its numbers in order."""
     return builder.gep(context.make_array(kind)(context, builder, array).data, [place])
 
 
 def _vector(context: Any, builder: Any, signature: Any, given: Any, first: int) -> Any:
     """A pointer to LANES numbers of the array that is argument `first`, from the place that follows it."""
-    place = _pointer(context, builder, signature.args[first], given[first], given[first + 1])
+    place = pointer_to(context, builder, signature.args[first], given[first], given[first + 1])
     return builder.bitcast(place, ir.VectorType(ir.FloatType(), LANES).as_pointer())
 
 
@@ -154,13 +155,13 @@ def _weighted_sum(num_vectors: int) -> Any:
             builder.position_at_end(loop)
             entry, sums = builder.phi(long), [builder.phi(kind) for _ in lanes]
             entry.add_incoming(begin, before)
-            value = builder.load(_pointer(context, builder, signature.args[2], given[2], entry))
-            found = builder.load(_pointer(context, builder, signature.args[3], given[3], entry))
+            value = builder.load(pointer_to(context, builder, signature.args[2], given[2], entry))
+            found = builder.load(pointer_to(context, builder, signature.args[3], given[3], entry))
             column = context.cast(builder, found, signature.args[3].dtype, types.intp)
             scale, added = _everywhere(builder, value), []
             for lane in lanes:
                 place = builder.add(builder.mul(column, long(num_vectors * LANES)), long(lane * LANES))
-                pointer = _pointer(context, builder, signature.args[6], given[6], place)
+                pointer = pointer_to(context, builder, signature.args[6], given[6], place)
                 row = builder.load(builder.bitcast(pointer, kind.as_pointer()), align=4)
                 scaled = builder.fmul(scale, row, flags=("contract",))
                 added.append(builder.fadd(sums[lane], scaled, flags=("contract",)))
@@ -175,13 +176,19 @@ def _weighted_sum(num_vectors: int) -> Any:
             for lane, total in enumerate(totals):
                 total.add_incoming(nothing, before)
                 total.add_incoming(added[lane], loop)
-            for lane, total in enumerate(totals):
-                pointer = _pointer(
-                    context, builder, signature.args[0], given[0], builder.add(given[1], long(lane * LANES))
-                )
-                place = builder.bitcast(pointer, kind.as_pointer())
-                more = builder.fadd(builder.load(place, align=4), total)
-                builder.store(builder.select(given[7], more, total), place, align=4)
+            places = []
+            for lane in lanes:
+                place = builder.add(given[1], long(lane * LANES))
+                pointer = pointer_to(context, builder, signature.args[0], given[0], place)
+                places.append(builder.bitcast(pointer, kind.as_pointer()))
+            # What is there is read only if it counts: new memory has numbers with which sums take far longer.
+            with builder.if_else(given[7]) as (added_to, in_place):
+                with added_to:
+                    for place, total in zip(places, totals, strict=True):
+                        builder.store(builder.fadd(builder.load(place, align=4), total), place, align=4)
+                with in_place:
+                    for place, total in zip(places, totals, strict=True):
+                        builder.store(total, place, align=4)
             return context.get_dummy_value()
 
         kinds = (out, types.intp, values, columns, types.intp, types.intp, dense, types.boolean)
@@ -203,7 +210,7 @@ def _fetch(_: Any, array: Any, _place: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         kind, integer = ir.IntType(8).as_pointer(), ir.IntType(32)
-        pointer = builder.bitcast(_pointer(context, builder, signature.args[0], given[0], given[1]), kind)
+        pointer = builder.bitcast(pointer_to(context, builder, signature.args[0], given[0], given[1]), kind)
         prefetch = builder.module.declare_intrinsic(
             "llvm.prefetch", [kind], ir.FunctionType(ir.VoidType(), [kind, integer, integer, integer])
         )
@@ -213,11 +220,79 @@ def _fetch(_: Any, array: Any, _place: Any) -> Any:
     return types.void(array, types.intp), generate
 
 
+def _block(
+    _: Any,
+    out: Any,
+    _o: Any,
+    _os: Any,
+    left: Any,
+    _l: Any,
+    _ls: Any,
+    _lk: Any,
+    right: Any,
+    _r: Any,
+    _rk: Any,
+    _num: Any,
+) -> Any:
+    """Σ_k left[l + i·ls + k·lk]·right[r + k·rk + f], added to out[o + i·os + f], for BLOCK_ROWS i and LANES f.
+
+    `num` is how many k there are.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        kind, long, rows = ir.VectorType(ir.FloatType(), LANES), ir.IntType(64), range(BLOCK_ROWS)
+        out, out_step, at_left, left_step, left_k, at_right, right_k, num = (
+            given[place] for place in (1, 2, 4, 5, 6, 8, 9, 10)
+        )
+
+        def place_of(array: int, place: Any) -> Any:
+            return pointer_to(context, builder, signature.args[array], given[array], place)
+
+        def stepped(start: Any, row: int, step: Any) -> Any:
+            return builder.add(start, builder.mul(long(row), step))
+
+        def multiply_add(scale: Any, vector: Any, total: Any) -> Any:
+            scaled = builder.fmul(_everywhere(builder, scale), vector, flags=("contract",))
+            return builder.fadd(total, scaled, flags=("contract",))
+
+        places = [builder.bitcast(place_of(0, stepped(out, row, out_step)), kind.as_pointer()) for row in rows]
+        begun = [builder.load(place, align=4) for place in places]
+        before = builder.block
+        loop, after = builder.append_basic_block("k"), builder.append_basic_block("block")
+        builder.cbranch(builder.icmp_signed("<", long(0), num), loop, after)
+        builder.position_at_end(loop)
+        k, totals = builder.phi(long), [builder.phi(kind) for _ in rows]
+        k.add_incoming(long(0), before)
+        vector_at = place_of(7, builder.add(at_right, builder.mul(k, right_k)))
+        vector = builder.load(builder.bitcast(vector_at, kind.as_pointer()), align=4)
+        first = builder.add(at_left, builder.mul(k, left_k))
+        added = [
+            multiply_add(builder.load(place_of(3, stepped(first, row, left_step))), vector, totals[row]) for row in rows
+        ]
+        following = builder.add(k, long(1))
+        k.add_incoming(following, loop)
+        for total, start, more in zip(totals, begun, added, strict=True):
+            total.add_incoming(start, before)
+            total.add_incoming(more, loop)
+        builder.cbranch(builder.icmp_signed("<", following, num), loop, after)
+        builder.position_at_end(after)
+        found = [builder.phi(kind) for _ in rows]
+        for total, start, more in zip(found, begun, added, strict=True):
+            total.add_incoming(start, before)
+            total.add_incoming(more, loop)
+        for place, total in zip(places, found, strict=True):
+            builder.store(total, place, align=4)
+        return context.get_dummy_value()
+
+    whole = types.intp
+    return types.void(out, whole, whole, left, whole, whole, whole, right, whole, whole, whole), generate
+
+
 def _index(_: Any, array: Any, _place: Any) -> Any:
     """What is at a place of an array of indices, which is never counted from the end."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        found = builder.load(_pointer(context, builder, signature.args[0], given[0], given[1]))
+        found = builder.load(pointer_to(context, builder, signature.args[0], given[0], given[1]))
         return context.cast(builder, found, signature.args[0].dtype, types.intp)
 
     return types.intp(array, types.intp), generate
@@ -232,3 +307,4 @@ index_at = cast("Callable[..., Any]", intrinsic(_index))
 weighted_sum_1, weighted_sum_2, weighted_sum_3, weighted_sum_4 = (
     cast("Callable[..., None]", _weighted_sum(num_vectors)) for num_vectors in range(1, 5)
 )
+block_product = cast("Callable[..., None]", intrinsic(_block))

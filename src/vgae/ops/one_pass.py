@@ -15,19 +15,22 @@ any order. The separate operations are what it is held against.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from vgae.ops.dispatch import kernels_of
 from vgae.ops.entries import Counted, Ones
 from vgae.ops.factors import Factors
 from vgae.ops.ones import numba_suits
 from vgae.ops.pages import scaled
 from vgae.ops.powers import Side
+
+Array = npt.NDArray[np.float32]
 
 LARGEST = 2**20  # numbers in the factors: 4 MB, which a cache holds
 
@@ -56,7 +59,7 @@ def sum_by_draw(
     squares: Tensor,
     ones: Ones,
     counted: Counted,
-    parabola: tuple[Tensor, Tensor],
+    parabola: tuple[float, float],
     draw: Draw,
     *,
     value: bool = True,
@@ -66,7 +69,7 @@ def sum_by_draw(
     `squares` are ‖q_i‖². Without `value` R is NaN.
     """
     moments = torch.zeros(2, 6, dtype=torch.float64)
-    given = side, squares, ones, counted, tuple(float(each) for each in parabola), draw, value, moments
+    given = side, squares, ones, counted, parabola, draw, value, moments
     total: Tensor = _SumByDraw.apply(side.rows, given)  # type: ignore[no-untyped-call]
     return total, moments
 
@@ -97,33 +100,29 @@ def _passes(
     moments: Tensor,
 ) -> tuple[float, Tensor]:
     """R and its gradient."""
-    entries, kernels = (import_module(f"vgae.ops.{name}") for name in ("entry_kernels", "one_pass_kernels"))
-    a, b = parabola
-    rows, empty = entries.padded(q), np.empty(0, np.float32)
-    line = torch.addmm(2 * a * side.total, q, 4 * b * side.gram)
-    gradient = entries.padded(line)
-    numbers = np.array([a, b, *counted.numbers, 2], np.float32)
-    labels = entries.or_empty(ones.labels)
-    found = entries.sum_rows(
-        (ones.starts.numpy(), ones.columns.numpy(), labels),
-        (rows, rows, empty, empty),
-        numbers,
-        (counted.as_zeros, value, True),
-        empty,
-        gradient,
-    )
-    times = draw.num_zeros / len(draw.uniform)
-    pattern = ones.starts.numpy(), ones.columns.numpy()
-    residual = kernels.add_zeros(
-        draw.uniform.numpy(),
-        draw.num_zeros,
-        pattern,
+    entries, kernels = kernels_of("entry"), kernels_of("one_pass")
+    (a, b), rows = parabola, entries.padded(q)
+    line = _padded_line(rows.shape[1], (2 * a * side.total).numpy(), (4 * b * side.gram).numpy())
+    found = kernels.sum_by_draw(
         rows,
         squares.numpy(),
-        (a, b, times),
-        value,
-        gradient,
-        moments.numpy(),
+        line,
+        (ones.starts.numpy(), ones.columns.numpy(), entries.or_empty(ones.labels)),
+        (counted.numbers, counted.as_zeros),
+        parabola,
+        (draw.uniform.numpy(), draw.num_zeros),
+        value=value,
     )
+    moments.numpy()[:] = found.moments
     everywhere = a * float(side.total @ side.total) + b * float(side.gram.square().sum()) if value else np.nan
-    return found.total + everywhere + times * residual, torch.from_numpy(gradient)[:, : q.shape[1]]
+    return everywhere + found.at_ones + found.at_zeros, torch.from_numpy(found.gradient)[:, : q.shape[1]]
+
+
+def _padded_line(width: int, constant: Array, slope: Array) -> tuple[Array, Array]:
+    """Both with zeros up to so many columns."""
+    num = len(constant)
+    if num == width:
+        return constant, slope
+    wide, square = np.zeros(width, np.float32), np.zeros((width, width), np.float32)
+    wide[:num], square[:num, :num] = constant, slope
+    return wide, square

@@ -1,13 +1,15 @@
 """Large tensors on pages of 2 MB, where the system has them: rows that are read in any order are found faster there.
 
 Memory that is new comes from the system page by page, as it is first touched; 4 KB at a time that takes as long as the
-sums that are written there.
+sums that are written there. So what a step has freed is kept for the next one.
 """
 
 from __future__ import annotations
 
 import ctypes
 import sys
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import torch
@@ -17,6 +19,11 @@ from torch.autograd.function import once_differentiable
 LARGE = 2**23  # bytes, of which the pages at either end may stay small
 PAGE = 4096
 MADV_HUGEPAGE = 14
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+KEPT, SHARED = (
+    2**26,
+    2**25,
+)  # bytes: free ones that a process keeps, and up to which tensors have no memory of their own
 
 
 def empty(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -28,6 +35,19 @@ def empty(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
         # Whatever the answer is: without large pages it is as slow as it was.
         ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(size - PAGE), MADV_HUGEPAGE)
     return tensor
+
+
+@cache
+def keep_freed() -> None:
+    """Have memory that is freed stay with this process, where its library of C is glibc.
+
+    By default it goes back, and comes again as new, where tensors of some megabytes are made and freed in turn.
+    """
+    if sys.platform == "linux":
+        with suppress(AttributeError):  # another library
+            adjust = ctypes.CDLL(None).mallopt
+            adjust(M_MMAP_THRESHOLD, SHARED)
+            adjust(M_TRIM_THRESHOLD, KEPT)
 
 
 def is_large(tensor: Tensor) -> bool:

@@ -11,8 +11,9 @@ and with a weight u_i + v_j for each pair
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from importlib import import_module
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from vgae.ops.dispatch import kernels_of
 from vgae.ops.factors import Factors
 from vgae.ops.pages import empty, is_large
 
@@ -72,29 +74,35 @@ class Described:
     @classmethod
     def of(cls, rows: Tensor) -> Described:
         """Of rows that are all here."""
-        entries, kernels = (import_module(f"vgae.ops.{name}") for name in ("entry_kernels", "one_pass_kernels"))
-        squares, sums = kernels.describe(entries.padded(rows))
+        squares, sums = kernels_of("one_pass").describe(kernels_of("entry").padded(rows))
         return cls(torch.from_numpy(squares), sums, rows.shape[1])
 
     def side(self, rows: Tensor) -> Side:
         """The rows with their sums."""
-        _, total, gram = self._of(weighted=False)
+        _, total, gram = self._plain
         return Side(rows, *(torch.from_numpy(each.astype(np.float32)) for each in (total, gram)))
 
     def over_all(self) -> Doubles:
         """Σ_ij w_ij s_ijⁿ for n = 0, 1, 2, w_ij = u_i + u_j and s_ij = l_i·l_j."""
-        weight, weighted_total, weighted_gram = self._of(weighted=True)
-        number, total, gram = self._of(weighted=False)
-        return 2 * np.array([number * weight, weighted_total @ total, (weighted_gram * gram).sum()])
+        (weight, weighted_total, weighted_gram), (number, total, gram) = self._weighted, self._plain
+        return 2 * np.array([number * weight, weighted_total @ total, np.vdot(weighted_gram, gram)])
 
     def of_nodes(self) -> Doubles:
         """The same over the pairs of a row with itself, in which w_i = 2u_i and s_i = u_i."""
         return self.sums[-3:]
 
-    def _of(self, *, weighted: bool) -> tuple[float, Doubles, Doubles]:
-        """The weights, the rows and their outer products, each summed up, with weights or without."""
-        size = int(np.sqrt(len(self.sums) // 2 - 2))  # columns with those that are padded
-        first = 0 if weighted else 1 + size + size * size
+    @cached_property
+    def _weighted(self) -> tuple[float, Doubles, Doubles]:
+        """The weights, the rows and their outer products, each summed up, with weights."""
+        return self._from(0)
+
+    @cached_property
+    def _plain(self) -> tuple[float, Doubles, Doubles]:
+        """The same without."""
+        return self._from((len(self.sums) - 3) // 2)
+
+    def _from(self, first: int) -> tuple[float, Doubles, Doubles]:
+        size = math.isqrt(len(self.sums) // 2 - 2)  # columns with those that are padded
         gram = self.sums[first + 1 + size : first + 1 + size + size * size].reshape(size, size)
         return self.sums[first], self.sums[first + 1 : first + 1 + self.width], gram[: self.width, : self.width]
 

@@ -56,7 +56,7 @@ def multiply(
     num_entries = len(columns)
     threads = min(num_threads(), 1 + width * (num_entries + height) // ALONE)
     if threads == 1:
-        _multiply(*pattern, given, rows, 0, height, add, early)
+        multiply_rows(*pattern, given, rows, 0, height, add, early)
         return out
     num_parts = max(1, min(num_entries // PART, height))
     ends = np.searchsorted(pattern[0], np.linspace(0, num_entries, num_parts + 1)[1:-1]).tolist()
@@ -65,14 +65,14 @@ def multiply(
 
     def work(_: int) -> None:
         for part in parts:
-            _multiply(*pattern, given, rows, bounds[part], bounds[part + 1], add, early)
+            multiply_rows(*pattern, given, rows, bounds[part], bounds[part + 1], add, early)
 
     in_threads(work, threads)
     return out
 
 
 @compiled("contract")
-def _multiply(
+def multiply_rows(
     starts: Indices,
     columns: Indices,
     values: Array,

@@ -49,6 +49,11 @@ class Rows:
             chunks=Chunks.of(starts) if HAS_TRITON and device.type == "cuda" else None,
         )
 
+    @cached_property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        """The three as arrays of NumPy's, on the CPU."""
+        return self.starts.numpy(), self.columns.numpy(), self.values.detach().numpy()
+
     def times(self, dense: Tensor, *, often: bool = False, onto: Tensor | None = None) -> Tensor:
         """A weighted bag of rows of `dense` for each row: twice as fast on a CPU as the sparse-matrix product.
 

@@ -43,6 +43,8 @@ class Step:
     ) -> None:
         self.model, self.inputs, self.objective, self.generator = model, inputs, objective, generator
         on_gpu = generator.device.type == "cuda"
+        if not on_gpu:
+            pages.keep_freed()
         for weights in model.parameters():
             weights.data = pages.moved(weights.data)
         self.optimizer = Adam(model.named_parameters(), config.learning_rate)

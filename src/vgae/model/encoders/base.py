@@ -14,7 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from vgae.model.inputs import EncoderInputs
+from vgae.model.inputs import EncoderInputs, Features
 from vgae.model.spec import Spec
 from vgae.options import option
 from vgae.parallel.draws import RowGenerator
@@ -149,9 +149,14 @@ def by_head(outputs: Tensor, weights: nn.ParameterDict) -> dict[str, Tensor]:
     return dict(zip(weights.keys(), torch.split(outputs, widths, dim=1), strict=True))
 
 
+def taken_features(inputs: EncoderInputs, *, unit_rows: bool) -> Features:
+    """X as an encoder takes it."""
+    return inputs.unit_features if unit_rows else inputs.features
+
+
 def project(inputs: EncoderInputs, weight: Tensor, *, unit_rows: bool = False, dropout: float = 0.0) -> Tensor:
     """XW: a sparse X stays sparse, and without features it is W."""
-    features = inputs.unit_features if unit_rows else inputs.features
+    features = taken_features(inputs, unit_rows=unit_rows)
     if features is None:
         return inputs.dropout_rows(weight, dropout)
     if isinstance(features, Tensor):
