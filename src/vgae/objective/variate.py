@@ -33,7 +33,6 @@ from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -103,11 +102,11 @@ class AllPairs:
         """E w, E w·s and E w·s² over all pairs of two nodes; the first and the last may be too large by rounding."""
         num_pairs = max(1, self.num_nodes * (self.num_nodes - 1))
         if self.described is not None:  # few numbers, for which PyTorch takes as long as for thousands
-            of_two = self.described.over_all() - _almost_all(self.dtype) * self.described.of_nodes()
+            almost_all = _almost_all(self.dtype, self.sums.left.rows.device).numpy()
+            of_two = self.described.over_all() - almost_all * self.described.of_nodes()
             return torch.from_numpy(of_two / num_pairs)
         everywhere, of_nodes = self.weighted_sums()
-        almost_all = torch.from_numpy(_almost_all(self.dtype)).to(everywhere.device)
-        return (everywhere - almost_all * of_nodes) / num_pairs
+        return (everywhere - _almost_all(self.dtype, everywhere.device) * of_nodes) / num_pairs
 
     def weighted_sums(self) -> tuple[Tensor, Tensor]:
         """Σ w, Σ w·s and Σ w·s² over all pairs, and over those of a node with itself."""
@@ -139,10 +138,13 @@ class AllPairs:
 
 
 @cache
-def _almost_all(dtype: torch.dtype) -> npt.NDArray[np.float64]:
-    """What is taken off of sums that must not become too small by rounding, and, in the middle, of one that may."""
+def _almost_all(dtype: torch.dtype, device: torch.device) -> Tensor:
+    """What is taken off of sums that must not become too small by rounding, and, in the middle, of one that may.
+
+    It is on its device once and for all: steps that are recorded on a GPU bring nothing there.
+    """
     exact = 1 - ROUNDING * torch.finfo(dtype).eps
-    return np.array([exact, 1.0, exact])
+    return torch.tensor([exact, 1.0, exact], dtype=torch.float64, device=device)
 
 
 class ControlVariate:
