@@ -206,7 +206,7 @@ def test_what_is_kept_beside_training_counts() -> None:
     # Three copies of the weights train, as many are taken down, and as many are the bytes of the file.
     assert kept.memory_needed("exact").host > max(9 * weights, load.memory_needed("exact").host)
     on_gpu, eager = (load.memory_needed("exact", on_cpu=False, recorded=recorded) for recorded in (True, False))
-    assert on_gpu.device > 2 * eager.device - 3 * weights
+    assert on_gpu.device - eager.device == pytest.approx(68e6, rel=0.05)  # as measured from 1,000 to 2,000,000 nodes
     assert on_gpu.host < load.memory_needed("exact").host
 
 

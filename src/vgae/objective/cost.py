@@ -21,7 +21,7 @@ from vgae.objective.workload import Memory, Workload
 AFFORDABLE_SECONDS = 900.0  # for a whole training run
 SLOWEST = 25e6  # pairs per second, fewer than any machine in use computes
 SMALLEST_BATCH = 1000  # nodes of a step that is worth proposing
-LARGEST_RECORDED = 200_000  # nodes; beyond, launching is a small part of a step, and a recording holds its memory
+LARGEST_RECORDED = 2_000_000  # nodes; beyond, launching is a small part of a step, and a recording holds its memory
 
 
 @dataclass(frozen=True)

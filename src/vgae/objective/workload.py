@@ -50,7 +50,7 @@ TIMES_MOVED = 6  # a number that a decoder holds for a pair: written and read, f
 HEAP_GAPS, LARGEST_GAPS = 0.5, 5 * 32e6
 FIXED_BYTES = 2.2e6  # stacks of threads, and what torch allocates once
 TILE_SIDE = 1000  # of the two tiles that a sweep over all pairs on a CPU may hold
-TIMES_RECORDED = 3  # a step that is recorded on a GPU holds its memory once as it ran, and once in each recording
+RECORDED_BYTES = 2 * 2**25  # what products have for themselves, in steps as they are and in recorded ones
 
 
 @dataclass(frozen=True)
@@ -215,25 +215,24 @@ class Workload:
     def memory_needed(self, objective: str, *, on_cpu: bool = True, recorded: bool = False) -> Memory:
         """At the peak of a training with this objective, beside the process and the graph that are there already.
 
-        `recorded` says that steps on a GPU are recorded, each recording with memory of its own.
+        `recorded` says that steps on a GPU are recorded: that memory is in place of what they took before.
         """
         if on_cpu:
             keeping = self._lasting(objective, "numba") + self._keeping()
             return Memory(host=with_gaps(self._adjacency() + max(self._layout(), self.held(objective), keeping)))
         layout = self._layout() + self._propagation() + self._features() + self._making_the_mask()
         weights = 2 * FLOAT * self.num_weights  # drawn on the host, and brought back to it
-        times = TIMES_RECORDED if recorded else 1
         return Memory(
             host=with_gaps(self._adjacency() + max(layout, weights, self._keeping())),
-            device=self.held(objective, times, on_cpu=False) + FIXED_BYTES,
+            device=self.held(objective, on_cpu=False) + FIXED_BYTES + (RECORDED_BYTES if recorded else 0),
         )
 
-    def held(self, objective: str, times: int = 1, *, on_cpu: bool = True) -> float:
-        """Bytes of all tensors at the peak of making the objective or of a step, whose own count so many times."""
+    def held(self, objective: str, *, on_cpu: bool = True) -> float:
+        """Bytes of all tensors at the peak of making the objective or of a step."""
         kernels = self._kernels(on_cpu)
         step = max(self._step(objective, kernels, on_cpu=on_cpu), self._end_of_step()) + self._masked()
         return self._lasting(objective, kernels) + max(
-            times * step, self._making_the_objective(objective), self._making_the_mask()
+            step, self._making_the_objective(objective), self._making_the_mask()
         )
 
     def _kernels(self, on_cpu: bool) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 
@@ -24,10 +25,11 @@ WARM_UP = 3  # steps before the first recording
 class Step:
     """One step of training: loss, gradients, Adam.
 
-    On a GPU a step on a small graph is a hundred tiny kernels that take longer to launch than to run. After a few steps
-    it is recorded, with the value of the loss and without, and from then on replayed. A kind of step is recorded only
-    after one of it has run, because kernels are loaded when they first run: a training that was resumed may meet the
-    kind with the value late.
+    On a GPU a step is a hundred kernels, which up to a million nodes take longer to launch than to run. After a few
+    steps it is recorded, with the value of the loss and without, and from then on replayed. A kind of step is recorded
+    only after one of it has run, because kernels are loaded when they first run: a training that was resumed may meet
+    the kind with the value late. Both recordings have the same memory: nothing in it lasts from one step to the next,
+    but the terms, which either has for itself.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Step:
         self.recordable = on_gpu and recordable
         self.stream = torch.cuda.Stream(generator.device) if self.recordable else None  # type: ignore[no-untyped-call]
         self.recorded: dict[bool, tuple[torch.cuda.CUDAGraph, LossTerms]] = {}
+        self.pool: Any = None  # the memory of recordings
         self.has_run: set[bool] = set()
         self.num_steps = 0
         self.warm_up = config.warm_up
@@ -74,6 +77,8 @@ class Step:
                 return self._step(value)
         if self.num_steps <= WARM_UP or value not in self.has_run:
             self.has_run.add(value)
+            self.recorded.clear()  # so that this step finds the memory of recordings, which are made again
+            self.pool = None
             torch.cuda.synchronize(self.generator.device)
             with torch.cuda.stream(self.stream):
                 terms = self._step(value)
@@ -82,8 +87,10 @@ class Step:
         if value not in self.recorded:
             graph = torch.cuda.CUDAGraph()
             graph.register_generator_state(self.generator)
-            with torch.cuda.graph(graph, stream=self.stream):
+            torch.cuda.empty_cache()  # of what steps have left there, which a recording cannot use
+            with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
                 terms = self._step(value)
+            self.pool = graph.pool()
             self.recorded[value] = graph, terms
         graph, terms = self.recorded[value]
         graph.replay()
