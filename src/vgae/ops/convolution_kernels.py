@@ -1,6 +1,6 @@
 """Two graph convolutions, forward and back, each in one call for the CPU (imported only when used).
 
-Threads share the rows (`vgae.ops.phases`). What is summed up over rows, the gradient of W, is summed up by parts and
+Threads share the rows (`vgae.ops.team`). What is summed up over rows, the gradient of W, is summed up by parts and
 then in their order, and parts depend on the number of rows alone: so the bits do not depend on the threads.
 """
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from vgae.ops.numba_tools import BLOCK_ROWS, LANES, add_scaled, block_product, compiled
 from vgae.ops.pages import empty
 from vgae.ops.product_kernels import multiply_rows
-from vgae.ops.team import call, first_part, new_counts, part_after, wait_for_all, with_helpers
+from vgae.ops.team import call, first_part, new_counts, part_after, size_of_part, wait_for_all, with_helpers
 
 Array = npt.NDArray[np.float32]
 Indices = npt.NDArray[Any]
@@ -25,16 +25,6 @@ Sparse = tuple[Indices, Indices, Array]  # starts, columns and values of a matri
 ROWS, MOST_PARTS = 128, 256  # rows of a part, more where there would be more parts
 
 f32 = np.float32
-
-
-@compiled()
-def _rows_of_part(height: int) -> int:
-    return max(ROWS, -(-height // MOST_PARTS))
-
-
-@compiled()
-def _num_parts(height: int) -> int:
-    return -(-height // _rows_of_part(height))
 
 
 @compiled("contract")
@@ -64,6 +54,19 @@ def _add_outer(left: Array, at: int, right: Array, num_rows: int, out: Array, pl
 
 
 @compiled("contract")
+def _multiply_parts(counts: Any, phase: int, sparse: Sparse, dense: Array, out: Array) -> None:
+    """A phase that is a product."""
+    height = len(out)
+    size = size_of_part(height, ROWS, MOST_PARTS)
+    num_parts = -(-height // size)
+    part = first_part(counts, phase)
+    while part < num_parts:
+        multiply_rows(*sparse, dense, out, part * size, min((part + 1) * size, height), False, False)
+        part = part_after(counts, phase)
+    wait_for_all(counts, phase, num_parts)
+
+
+@compiled("contract")
 def _forward(
     counts: Any,
     features: Sparse,
@@ -77,13 +80,10 @@ def _forward(
 ) -> None:
     with_features, first_hop = flags
     height = len(out)
-    size, num_parts = _rows_of_part(height), _num_parts(height)
+    size = size_of_part(height, ROWS, MOST_PARTS)
+    num_parts = -(-height // size)
     if with_features:
-        part = first_part(counts, 0)
-        while part < num_parts:
-            multiply_rows(*features, weights[0], projected, part * size, min((part + 1) * size, height), False, False)
-            part = part_after(counts, 0)
-        wait_for_all(counts, 0, num_parts)
+        _multiply_parts(counts, 0, features, weights[0], projected)
     part = first_part(counts, 1)
     while part < num_parts:
         first, end = part * size, min((part + 1) * size, height)
@@ -98,11 +98,7 @@ def _forward(
         _project(hidden, first, weights[1], heads, first, end - first)
         part = part_after(counts, 1)
     wait_for_all(counts, 1, num_parts)
-    part = first_part(counts, 2)
-    while part < num_parts:
-        multiply_rows(*propagation, heads, out, part * size, min((part + 1) * size, height), False, False)
-        part = part_after(counts, 2)
-    wait_for_all(counts, 2, num_parts)
+    _multiply_parts(counts, 2, propagation, heads, out)
 
 
 @compiled("contract")
@@ -121,7 +117,8 @@ def _back(
 ) -> None:
     with_features, first_hop = flags
     height, width = hidden.shape
-    size, num_parts = _rows_of_part(height), _num_parts(height)
+    size = size_of_part(height, ROWS, MOST_PARTS)
+    num_parts = -(-height // size)
     returned = np.empty((size, of_out.shape[1]), np.float32)
     part = first_part(counts, 0)
     while part < num_parts:
@@ -136,21 +133,9 @@ def _back(
         part = part_after(counts, 0)
     wait_for_all(counts, 0, num_parts)
     if first_hop:
-        part = first_part(counts, 1)
-        while part < num_parts:
-            first, end = part * size, min((part + 1) * size, height)
-            multiply_rows(*propagation, before_relu, of_projected, first, end, False, False)
-            part = part_after(counts, 1)
-        wait_for_all(counts, 1, num_parts)
+        _multiply_parts(counts, 1, propagation, before_relu, of_projected)
     if with_features:
-        height = len(of_weight)
-        size, num_parts = _rows_of_part(height), _num_parts(height)
-        part = first_part(counts, 2)
-        while part < num_parts:
-            first, end = part * size, min((part + 1) * size, height)
-            multiply_rows(*features, of_projected, of_weight, first, end, False, False)
-            part = part_after(counts, 2)
-        wait_for_all(counts, 2, num_parts)
+        _multiply_parts(counts, 2, features, of_projected, of_weight)
 
 
 @compiled()
@@ -192,7 +177,8 @@ def back(
     before_relu, after_hop = (empty(height, width) if wanted else empty(0, width) for wanted in (True, first_hop))
     of_projected = after_hop if first_hop else before_relu
     of_weight = of_projected if features is None else empty(input_dim, width)
-    of_heads = np.zeros((_num_parts(height), width, outputs), np.float32)
+    num_parts = -(-height // size_of_part(height, ROWS, MOST_PARTS))
+    of_heads = np.zeros((num_parts, width, outputs), np.float32)
     transposed = np.ascontiguousarray(weight.detach().numpy().T)
     arrays = [each.numpy() for each in (before_relu, of_projected, of_weight)]
     counts, flags, with_any = new_counts(3), (features is not None, first_hop), features or propagation

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vgae.ops.numba_tools import LANES, add_scaled, compiled, copy, two_to_the
 from vgae.ops.pages import empty
-from vgae.ops.team import call, first_part, new_counts, part_after, wait_for_all, with_helpers
+from vgae.ops.team import call, first_part, new_counts, part_after, size_of_part, wait_for_all, with_helpers
 
 Array = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -149,16 +149,11 @@ def _gradients(
         _returned(m, e, noise[part], of_z[part], times, of_mean[part], of_log_std[part])
 
 
-@compiled()
-def _rows_of_part(height: int) -> int:
-    return max(ROWS, -(-height // MOST_PARTS))
-
-
 @compiled("contract")
 def _draw_parts(
     counts: Any, given: tuple[Array, Array, Array], strides: tuple[int, int], height: int, out: Array, sums: Doubles
 ) -> None:
-    size, (num_parts, width) = _rows_of_part(height), sums.shape
+    size, (num_parts, width) = size_of_part(height, ROWS, MOST_PARTS), sums.shape
     part = first_part(counts, 0)
     while part < num_parts:
         _draw(given, strides, (part * size, min((part + 1) * size, height)), width, out, sums[part])
@@ -176,7 +171,7 @@ def _return_parts(
     of_mean: Array,
     of_log_std: Array,
 ) -> None:
-    size = _rows_of_part(height)
+    size = size_of_part(height, ROWS, MOST_PARTS)
     num_parts = -(-height // size)
     part = first_part(counts, 0)
     while part < num_parts:
@@ -198,7 +193,7 @@ def _return_together(board: Any, num: int, arguments: Any) -> None:
 def draw(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """z, and the KL of each dimension."""
     height, width = mean.shape
-    out, num_parts = empty(height, width), -(-height // _rows_of_part(height))
+    out, num_parts = empty(height, width), -(-height // size_of_part(height, ROWS, MOST_PARTS))
     given, strides = _flat(mean, log_std, noise)
     sums = np.zeros((num_parts, width))
     call(_draw_together, (new_counts(1), given, strides, height, out.view(-1).numpy(), sums), few=num_parts < MANY)

@@ -2,14 +2,14 @@
 
     R = F(ones) + Σ_ij p(s_ij) + N₀/M Σ_{m ≤ M} (softplus - p)(s_{i_m j_m}),   p(s) = a·s + b·s²
 
-with F as in `vgae.ops.ones`, the closed form of `vgae.ops.powers`, and M zeros drawn as in `vgae.ops.zeros`. What each
-of the three adds to the gradient is added where the others have left theirs: first the closed form's,
-2a·Σ_j q_j + 4b·(Σ_j q_j q_jᵀ)·q_i, then the ones', then, at both ends of each pair, the zeros'. R is a scalar, and its
-backward pass only multiplies.
+with F as in `vgae.ops.ones`, the closed form of `vgae.ops.powers`, and M zeros drawn as in `vgae.ops.zeros`. All three
+add to one gradient: first the closed form, 2a·Σ_j q_j + 4b·(Σ_j q_j q_jᵀ)·q_i, then the ones, then, at both ends of
+each pair, the zeros, of which either half of a draw has sums of its own until then. R is a scalar, and its backward
+pass only multiplies.
 
 On a graph of some thousand nodes this is a third of what the same takes in separate operations, of which each has a
-gradient of its own. It is for the CPU, and for graphs whose gradients are in its caches: to these one thread adds in
-any order. The separate operations are what it is held against.
+gradient of its own. It is for the CPU, and for graphs whose gradients are in its caches, where they are added to in any
+order. The separate operations are what it is held against.
 """
 
 from __future__ import annotations

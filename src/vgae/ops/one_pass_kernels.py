@@ -20,7 +20,7 @@ import numpy.typing as npt
 from vgae.ops.entry_kernels import add_parts, exponentials, join_parts, num_parts_of, sum_of_values
 from vgae.ops.numba_tools import BLOCK_ROWS, LANES, add_scaled, block_product, compiled, index_at, product_of, zeros
 from vgae.ops.pages import empty
-from vgae.ops.team import call, first_part, new_counts, part_after, wait_for_all, with_helpers
+from vgae.ops.team import call, first_part, new_counts, part_after, size_of_part, wait_for_all, with_helpers
 
 Array = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ def describe(rows: Array) -> tuple[Array, Doubles]:
     Σ u_i,  Σ u_i l_i,  Σ u_i l_i l_iᵀ,  N,  Σ l_i,  Σ l_i l_iᵀ,  and Σ w_i s_iⁿ for w_i = 2u_i, s_i = u_i, n = 0, 1, 2.
     """
     height, width = rows.shape
-    size = max(ROWS, -(-height // MOST_PARTS))
+    size = size_of_part(height, ROWS, MOST_PARTS)
     squares, sums = np.empty(height, np.float32), np.zeros((max(1, -(-height // size)), num_sums(width)))
     call(_describe_together, (new_counts(1), rows, size, squares, sums), alone=len(sums) == 1)
     return squares, sums.sum(axis=0)
@@ -266,7 +266,7 @@ def _sum_by_draw(
 ) -> None:
     gradient, num_draws = of_ones[0], len(of_zeros)
     height, width = rows.shape
-    size = max(ROWS, -(-height // MOST_PARTS))
+    size = size_of_part(height, ROWS, MOST_PARTS)
     num_parts, empty = -(-height // size), np.empty(0, np.float32)
     part = first_part(counts, 0)
     while part < num_parts:

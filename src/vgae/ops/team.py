@@ -147,6 +147,12 @@ def new_counts(num_phases: int) -> Numbers:
 
 
 @compiled()
+def size_of_part(height: int, least: int, most_parts: int) -> int:
+    """How many rows of so many a part has: at least these, and more where there would be more parts than that."""
+    return max(least, -(-height // most_parts))
+
+
+@compiled()
 def first_part(counts: Numbers, phase: int) -> Any:
     """The number of the first part of a phase that this thread is to do, if there are as many."""
     return count_up(counts, 2 * phase * APART)
