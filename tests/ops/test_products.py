@@ -1,5 +1,8 @@
 """Kernels for products and draws on the CPU: the bits of PyTorch's bags of rows, the formulas in double precision."""
 
+import platform
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -153,3 +156,29 @@ def test_large_pages_change_no_bits(rows: int) -> None:
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(of_found, of_expected, strict=True))
     assert torch.equal(pages.moved(left.detach()), left.detach())
     assert torch.equal(pages.scaled(left.detach(), torch.tensor(0.3)), 0.3 * left.detach())
+
+
+FREED = """
+import resource
+import torch
+from vgae.ops import pages
+pages.keep_freed()
+def use():
+    tensors = [torch.ones(750_000) for _ in range(12)]
+    while tensors:
+        tensors.pop()
+for _ in range(5):
+    use()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    use()
+print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / 20)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have other ways")
+def test_memory_that_is_freed_is_there_for_the_next_step() -> None:
+    """Hardly a page of 4 KB comes from the system in a round that takes 36 MB and frees them; else it may be 8,757."""
+    ask = [sys.executable, "-c", FREED]
+    found = [float(subprocess.run(ask, capture_output=True, text=True, check=True).stdout) for _ in range(2)]
+    assert max(found) < 50
