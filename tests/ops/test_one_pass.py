@@ -64,7 +64,8 @@ def one_by_one(
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(
-    ("num_nodes", "width", "num_pairs"), [(3, 1, 1), (7, 5, 2), (40, 16, 255), (70, 17, 256), (33, 33, 1001)]
+    ("num_nodes", "width", "num_pairs"),
+    [(3, 1, 1), (7, 5, 2), (40, 16, 255), (70, 17, 256), (33, 33, 1001), (70, 17, 2048), (600, 16, 5001)],
 )
 def test_value_gradient_and_moments(num_nodes: int, width: int, num_pairs: int, scale: float, way: str) -> None:
     ones, counted = ones_of(num_nodes, num_pairs, labelled=way == "soft"), Counted(12.5, **WAYS[way])  # type: ignore[arg-type]

@@ -13,7 +13,19 @@ pytest.importorskip("numba")
 from vgae.machine import helpers, in_threads
 from vgae.ops import team
 from vgae.ops.numba_tools import compiled
-from vgae.ops.team import APART, Team, call, first_part, get, new_counts, part_after, put, wait_for_all, with_helpers
+from vgae.ops.team import (
+    APART,
+    Team,
+    ask_helpers,
+    call,
+    first_part,
+    get,
+    new_counts,
+    part_after,
+    put,
+    wait_for_all,
+    with_helpers,
+)
 
 SEVERAL = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is no other thread to take part")
 
@@ -44,14 +56,16 @@ def _add_up_together(board: Any, num: int, arguments: Any) -> None:
     with_helpers(board, num, _add_up, arguments)
 
 
-def check(num_parts: int, seed: int, caller: Team | None = None, num: int | None = None) -> None:
+def check(num_parts: int, seed: int, caller: Team | None = None, num: int | None = None) -> Team:
     numbers = np.random.default_rng(seed).integers(0, 100, (num_parts, 20)).astype(np.float64)
     expected, sums, times = numbers.sum(axis=1), np.full(num_parts, np.nan), np.zeros((2, num_parts), np.int64)
     given = new_counts(2), numbers, sums, times
-    (caller or team._team()).call(_add_up_together, given, len(helpers()) if num is None else num)
+    together = caller or team._team()
+    together.call(_add_up_together, given, len(helpers()) if num is None else num)
     assert (times == 1).all()
     assert (sums == expected).all()
     assert (numbers[:, 0] == expected.sum()).all()
+    return together
 
 
 @pytest.mark.parametrize("num_parts", [1, 2, 7, 100])
@@ -69,6 +83,32 @@ def test_with_any_number_of_helpers(num: int) -> None:
     several = Team([type(helpers()[0])() for _ in range(num)] if num and helpers() else [])
     for turn in range(50):
         check(9, turn, several, num)
+
+
+@pytest.mark.parametrize("num_parts", [1, 100])
+def test_nobody_begins_when_a_call_is_over(num_parts: int) -> None:
+    """A helper that comes late must not find what it was asked for: the arguments are gone."""
+    for turn in range(100):
+        board = check(num_parts, turn).board
+        assert (board[APART + team.JOB :: APART] == team.NONE).all()
+        assert board[0] == 0
+
+
+@compiled()
+def _ask(board: Any) -> Any:
+    return ask_helpers(board, 1, (5, 6))
+
+
+def test_helpers_are_one_threads_at_a_time() -> None:
+    """While a thread asks them, another is refused, and changes nothing that was said."""
+    board = np.zeros(2 * APART, np.int64)
+    assert _ask(board)
+    asked = [team.ASKED, 5, 6, 0]
+    assert board[0] == 1
+    assert board[APART : APART + 4].tolist() == asked
+    board[APART + team.FUNCTION] = 7
+    assert not _ask(board)
+    assert board[APART + team.FUNCTION] == 7
 
 
 def test_nothing_is_kept_of_a_call() -> None:
