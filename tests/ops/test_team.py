@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("numba")
 from vgae.machine import helpers, in_threads
-from vgae.ops import team
+from vgae.ops import numba_tools, team
 from vgae.ops.numba_tools import compiled
 from vgae.ops.team import (
     APART,
@@ -202,3 +202,10 @@ def test_a_forked_process_has_helpers_of_its_own() -> None:
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_kernels_on_disk_are_made_again_when_what_they_call_has_changed() -> None:
+    """Numba asks whether a kernel's own file has changed; else code of two versions would meet."""
+    stamp, others = numba_tools.compiled()(_add_up.py_func)._cache._cache_file._source_stamp  # type: ignore[attr-defined]
+    assert stamp
+    assert {"numba_tools.py", "team.py", "product_kernels.py"} <= {name for name, _, _ in others}

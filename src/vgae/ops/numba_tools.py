@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -51,11 +53,23 @@ def compiled(*freedom: str) -> Callable[[Kernel], Kernel]:
 
     def compiler(kernel: Kernel) -> Kernel:
         try:
-            return cast("Kernel", njit(kernel, cache=True, **options))
+            made = njit(kernel, cache=True, **options)
         except RuntimeError:  # no folder to keep compiled code in
             return cast("Kernel", njit(kernel, **options))
+        kept = getattr(made._cache, "_cache_file", None)
+        if kept is not None:  # numba knows of changes of a kernel's own file alone, and not of those that it calls
+            kept._source_stamp = kept._source_stamp, _stamps_of_kernels()
+        return cast("Kernel", made)
 
     return compiler
+
+
+@cache
+def _stamps_of_kernels() -> tuple[tuple[str, float, int], ...]:
+    """When the files of kernels, and of what they are made with, have been changed, and how large they are."""
+    here = Path(__file__).parent
+    files = [here / "numba_tools.py", here / "team.py", *sorted(here.glob("*_kernels.py"))]
+    return tuple((file.name, file.stat().st_mtime, file.stat().st_size) for file in files)
 
 
 def zeros(*shape: int) -> npt.NDArray[np.float32]:
