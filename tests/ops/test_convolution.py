@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import vgae
 from vgae.model.encoders import GCN
@@ -179,3 +180,25 @@ def test_an_encoder_in_training_is_what_it_is_otherwise(
     assert len(used) == 1
     for ours, theirs in zip(*results, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5 * float(theirs.abs().max()))
+
+
+class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types here
+    """Counts products of dense matrices."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.number = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, given: Any = (), options: Any = None) -> Any:
+        self.number += function is torch.ops.aten.mm.default
+        return function(*given, **(options or {}))
+
+
+def test_where_it_is_not_used_nothing_is_computed_for_it() -> None:
+    """In evaluation, XW₀ of dense features and the product with the heads, each once."""
+    features = np.random.default_rng(0).standard_normal((2100, 9), dtype=np.float32)
+    inputs = EncoderInputs.from_graph(vgae.stochastic_block_model(2100, 3, seed=1).with_parts(features=features))
+    encoder = GCN().build(9, 32, {"mean": 16}, torch.Generator().manual_seed(0))
+    with torch.no_grad(), Products() as products:
+        encoder(inputs)
+    assert products.number == 2

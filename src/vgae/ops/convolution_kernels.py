@@ -13,9 +13,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from vgae.ops.numba_tools import BLOCK_ROWS, LANES, add_scaled, block_product, compiled
+from vgae.ops.numba_tools import BLOCK_ROWS, LANES, block_product, compiled
 from vgae.ops.pages import empty
-from vgae.ops.product_kernels import multiply_rows
+from vgae.ops.product_kernels import add_product, multiply_rows
 from vgae.ops.team import call, first_part, new_counts, part_after, size_of_part, wait_for_all, with_helpers
 
 Array = npt.NDArray[np.float32]
@@ -25,22 +25,6 @@ Sparse = tuple[Indices, Indices, Array]  # starts, columns and values of a matri
 ROWS, MOST_PARTS = 128, 256  # rows of a part, more where there would be more parts
 
 f32 = np.float32
-
-
-@compiled("contract")
-def _project(left: Array, at: int, right: Array, out: Array, first: int, num_rows: int) -> None:
-    """Rows of left·right, those of left from row `at` on, those of the product from `first` on."""
-    inner, width = right.shape
-    whole = num_rows - num_rows % BLOCK_ROWS
-    out[first : first + num_rows] = f32(0)
-    for row in range(0, whole, BLOCK_ROWS):
-        for c in range(0, width, LANES):
-            to, source = (first + row) * width + c, (at + row) * inner
-            block_product(out, to, width, left, source, inner, 1, right, c, width, inner)
-    for row in range(whole, num_rows):
-        for f in range(inner):
-            for c in range(0, width, LANES):
-                add_scaled(out, (first + row) * width + c, left[at + row, f], right, f * width + c)
 
 
 @compiled("contract")
@@ -95,7 +79,8 @@ def _forward(
             for f in range(hidden.shape[1]):
                 number = hidden[row, f]
                 hidden[row, f] = f32(0) if number < f32(0) else number  # what is no number stays that
-        _project(hidden, first, weights[1], heads, first, end - first)
+        heads[first:end] = f32(0)
+        add_product(hidden, first, weights[1], heads, first, end - first)
         part = part_after(counts, 1)
     wait_for_all(counts, 1, num_parts)
     _multiply_parts(counts, 2, propagation, heads, out)
@@ -125,7 +110,8 @@ def _back(
         first, end = part * size, min((part + 1) * size, height)
         starts = propagation[0][first:]
         multiply_rows(starts, *propagation[1:], of_out, returned, 0, end - first, False, False)
-        _project(returned, 0, transposed, before_relu, first, end - first)
+        before_relu[first:end] = f32(0)
+        add_product(returned, 0, transposed, before_relu, first, end - first)
         for row in range(first, end):
             for f in range(width):
                 before_relu[row, f] = f32(0) if hidden[row, f] <= f32(0) else before_relu[row, f]

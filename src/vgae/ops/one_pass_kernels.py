@@ -20,6 +20,7 @@ import numpy.typing as npt
 from vgae.ops.entry_kernels import add_parts, exponentials, join_parts, num_parts_of, sum_of_values
 from vgae.ops.numba_tools import BLOCK_ROWS, LANES, add_scaled, block_product, compiled, index_at, product_of, zeros
 from vgae.ops.pages import empty
+from vgae.ops.product_kernels import add_product
 from vgae.ops.team import call, first_part, new_counts, part_after, size_of_part, wait_for_all, with_helpers
 
 Array = npt.NDArray[np.float32]
@@ -232,19 +233,10 @@ def _add_zeros(
 def _begin_rows(rows: Array, begin: int, end: int, line: tuple[Array, Array], gradient: Array) -> None:
     """constant + rows·slope, for some rows."""
     constant, slope = line
-    width = rows.shape[1]
     for row in range(begin, end):
-        for f in range(width):
+        for f in range(rows.shape[1]):
             gradient[row, f] = constant[f]
-    whole = begin + (end - begin) // BLOCK_ROWS * BLOCK_ROWS
-    for row in range(begin, whole, BLOCK_ROWS):
-        for c in range(0, width, LANES):
-            at = row * width
-            block_product(gradient, at + c, width, rows, at, width, 1, slope, c, width, width)
-    for row in range(whole, end):
-        for f in range(width):
-            for c in range(0, width, LANES):
-                add_scaled(gradient, row * width + c, rows[row, f], slope, f * width + c)
+    add_product(rows, begin, slope, gradient, begin, end - begin)
 
 
 @compiled("contract")

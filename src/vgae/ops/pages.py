@@ -20,10 +20,8 @@ LARGE = 2**23  # bytes, of which the pages at either end may stay small
 PAGE = 4096
 MADV_HUGEPAGE = 14
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT, SHARED = (
-    2**26,
-    2**25,
-)  # bytes: free ones that a process keeps, and up to which tensors have no memory of their own
+KEPT = 2**26  # bytes that are free and stay
+SHARED = 2**25  # bytes, up to which a tensor has no memory of its own from the system
 
 
 def empty(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -16,7 +16,10 @@ from torch import Tensor
 
 from vgae.machine import in_threads, num_threads
 from vgae.ops.numba_tools import (
+    BLOCK_ROWS,
     LANES,
+    add_scaled,
+    block_product,
     compiled,
     fetch,
     index_at,
@@ -69,6 +72,24 @@ def multiply(
 
     in_threads(work, threads)
     return out
+
+
+@compiled("contract")
+def add_product(left: Array, at: int, right: Array, out: Array, first: int, num_rows: int) -> None:
+    """Rows of left·right for a small matrix on the right, added to those of `out` from row `first` on.
+
+    Those of left are from row `at` on.
+    """
+    inner, width = right.shape
+    whole = num_rows - num_rows % BLOCK_ROWS
+    for row in range(0, whole, BLOCK_ROWS):
+        for c in range(0, width, LANES):
+            to, source = (first + row) * width + c, (at + row) * inner
+            block_product(out, to, width, left, source, inner, 1, right, c, width, inner)
+    for row in range(whole, num_rows):
+        for f in range(inner):
+            for c in range(0, width, LANES):
+                add_scaled(out, (first + row) * width + c, left[at + row, f], right, f * width + c)
 
 
 @compiled("contract")

@@ -67,11 +67,12 @@ class GCNEncoder(LayeredEncoder):
         if spec.layers > 2 or spec.dropout or type(inputs.propagation) is not SparseMatrix:
             return None
         features = taken_features(inputs, unit_rows=spec.unit_rows)
-        projected: Tensor = features @ weight if isinstance(features, Tensor) else weight
         sparse = None if isinstance(features, Tensor) else features
         convolve = Convolutions(inputs.propagation, sparse, first_hop=not inputs.hops_done)
         heads = tuple(self.head_weights.values())
-        return convolve(projected, heads) if convolve.suit(projected, heads) else None
+        if not convolve.suit(weight, heads):
+            return None
+        return convolve(features @ weight if isinstance(features, Tensor) else weight, heads)
 
 
 @register("encoder", "gcn")
