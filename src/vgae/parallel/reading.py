@@ -78,11 +78,13 @@ class _Rows:
 
 def read_links_in_parts(group: Group, folder: Path, options: LinkOptions) -> ReadPart:
     """The graph whose links are the rows of a folder of tables, read by all processes together."""
+    _leave_signals_alone()
     return _read_graph(group, folder, options, None, PLAIN, None)
 
 
 def read_graph_in_parts(group: Group, folder: Path, options: LinkOptions, files: NodeFiles) -> ReadPart | None:
     """The same with what files say of its nodes; None where one of these has to be read as a whole."""
+    _leave_signals_alone()
     nodes = labels = None
     if files.features is not None:
         nodes = read_nodes_in_parts(group, files.features, files.of_features)
@@ -91,6 +93,11 @@ def read_graph_in_parts(group: Group, folder: Path, options: LinkOptions, files:
     if (files.features is not None and nodes is None) or (files.labels is not None and labels is None):
         return None
     return _read_graph(group, folder, options, nodes, files.of_features, labels)
+
+
+def _leave_signals_alone() -> None:
+    """Keep pyarrow from taking signals while it reads: SIGTERM is how a process learns that another failed."""
+    pa.enable_signal_handlers(False)
 
 
 def _read_graph(
